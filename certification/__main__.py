@@ -1,9 +1,8 @@
-"""`certify COMMAND …`: the one entry to everything that a lab or an auditor runs.
+"""`certify COMMAND …`: runs every command that a lab or an auditor uses.
 
-Imports a command's module only when it is asked for, so that the replay needs none of the libraries of the statistics.
-Refuses a command it does not know, and one whose libraries are not installed, saying how to get them (exit 2). Whoever
-stops reading (`certify … | head`) ends it without a word, and with a status of no verdict: 141, as of a program that
-SIGPIPE ends.
+Imports a command's module only when it is called, so the replay needs none of the statistics libraries. Exit 2 for an
+unknown command, and for one whose libraries are missing; the message says how to install them. If the reader of the
+output stops reading (`certify … | head`), it ends silently with status 141, as after SIGPIPE: that is not a verdict.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "log": "verify a transparency log and all its records (docs/verify.md)",
     "manifest": "hashes of all that is certified; `manifest verify` compares files with them (docs/manifest.md)",
     "monitor": "measured returns of an export or a log against the exact ones (docs/monitoring.md)",
-    "omission": "is a signed statement in the log, as the house promised?",
+    "omission": "is a signed statement in the log, after the stated delay?",
     "receipt": "verify one statement and its proof, offline",
     "replay": "verify an export of signed statements, from its files alone (docs/verify.md)",
     "rng": "statistics of the shuffle, the raw output, or the transcripts of an export (docs/statistics.md)",
@@ -36,6 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 HOMES: Final[Mapping[str, str]] = {
     "dossier": "dossier.command",
+    "rtp": "rtp.command",
     "rng": "statistics.battery.command",
     "sp800-22": "statistics.sp800_22.command",
 }

@@ -1,11 +1,11 @@
-"""One audit of a log: checkpoint, quorum, consistency with what was verified before, every tile, every record.
+"""One audit of a log: checkpoint, quorum, consistency with the last audit, every tile, every record.
 
-What is read is only what is new since the state; what the state says was read, by the same checks, from files whose
-root is the beginning of this root. The tree is judged at the end: until the root fits, nothing that was read is taken
-into the state. Bounded memory: what the replay keeps of open things, 16 bytes a round and session, a few chunks.
+Reads only what is new since the state. Entries that the state covers were read by the same checks, and their root is
+the beginning of this root. The tree is judged last: nothing that was read becomes state before the root fits. Memory
+stays bounded: open sessions and rounds, 16 bytes for each id, a few chunks.
 
-Refuses to go on under a checkpoint that is not the policy's, or that does not continue the one verified before; and to
-build on what a key has signed that was revoked since: then everything is read again, and judged by its place.
+Two cases stop a run: a checkpoint that the policy does not accept, and one that does not continue the last one. Where
+the state builds on statements of a key that was revoked since, everything is read again and judged by its place.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any, Final
 
-from certification.chunks import Chunk, Verified, named_keys
-from certification.cosigned import Cosigned, of_document
+from certification.chunks import LogChunk, VerifiedChunk, named_keys
+from certification.cosigned import CosignedCheckpoints, of_document
 from certification.engines import Engine, started, verified
-from certification.findings import Findings
+from certification.findings import AuditFindings
 from certification.kept_files import verify_artifacts
-from certification.memory import format_replay, format_value, parse_replay, parse_value
-from certification.sources import Source
+from certification.memory import format_replay, parse_replay
+from certification.sources import LogSource
 from certification.tree import (
     CONSISTENCY,
     ENTRY,
@@ -38,7 +38,6 @@ from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.replay import HashedEntry, KeyBook, Place, Replay, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement
-from rgs.core.replay.scope import Scope
 from rgs.core.statements import parse_envelope, verify_signature
 from rgs.core.statements.bulk import is_signed_by
 from rgs.core.times import format_time
@@ -50,28 +49,27 @@ from rgs.core.tlog.tiles import TILE_WIDTH, TileSubtrees
 
 CHUNK_BUNDLES: Final = 2
 SAVE_ENTRIES: Final = 1 << 18
-"""So often a run leaves what it has, for one that is interrupted to go on from."""
+"""After so many entries a run saves its part, so that an interrupted run can go on."""
 FAILURES_MAX: Final = 1_000
-"""Failures that are kept word by word; all are counted."""
+"""So many failures are kept in full; all are counted."""
 FEW: Final = 4_096
-"""Of so few entries no process is started: starting one takes longer."""
+"""For fewer entries no process is started: starting one takes longer."""
 SAMPLE: Final = 1_000
 """Envelopes on which the bare verification of signatures is measured."""
-_NOT_KEPT: Final = frozenset({"_bundle", "_rulebook"})
 
 
 @dataclass(slots=True)
-class Audit:
+class LogAudit:
     """What was found. `is_sound`: the tree is that of the checkpoint, and goes on from the one before."""
 
     note: Note | None = None
     accepted: Accepted | None = None
     published: Checkpoint | None = None
-    """What the log shows as its newest; another than the accepted one where that was not cosigned yet."""
+    """The newest checkpoint of the log. It is not the accepted one if it is not cosigned yet."""
     before: Checkpoint | None = None
     is_sound: bool = False
     is_begun: bool = False
-    """Whether there was anything to read by: a checkpoint and keys that may be gone on from."""
+    """Whether reading began: there were a checkpoint and keys to go on from."""
     failures: list[dict[str, str]] = field(default_factory=list)
     failed: int = 0
     entries: int = 0
@@ -80,10 +78,10 @@ class Audit:
     sample: list[tuple[bytes, bytes]] = field(default_factory=list)
     """Envelopes and the public keys that signed them."""
     read_again: str = ""
-    """Why what the state says was read was read once more."""
+    """Why entries that the state covers were read again."""
     keys: KeyBook | None = None
     replay: Replay | None = None
-    findings: Findings | None = None
+    findings: AuditFindings | None = None
 
     def report(self, error: VerificationError, place: str) -> None:
         self.failed += 1
@@ -93,36 +91,36 @@ class Audit:
 
 @dataclass(slots=True)
 class Auditor:
-    """What is asked of every run: `bundle` is the key bundle, `root` the fingerprint brought from outside."""
+    """The parameters of a run. `bundle` is the key bundle, `root` the fingerprint brought from outside."""
 
-    source: Source
+    source: LogSource
     policy: Policy
     bundle: bytes
     root: str | None
     rulebook: Rulebook = field(default_factory=Rulebook)
     own: frozenset[str] = frozenset()
-    """The witnesses of the policy that are the house's."""
+    """The witnesses of the policy that belong to the operator of the RGS."""
     notes: Sequence[bytes] = ()
-    """Checkpoints that witnesses outside the house have cosigned, brought by the auditor."""
+    """Checkpoints that the auditor brings, cosigned by outside witnesses."""
     engine: str = "process"
     """Where signatures are verified, one of ENGINES; `cluster` is its address, `workers` those of the pool."""
     cluster: str | None = None
     workers: int = 1
     now_s: int | None = None
-    """The auditor's clock; None: no cosignature is held to it."""
+    """The auditor's clock; None: cosignatures are not compared with it."""
     whole: bool = False
-    """Read again what the state says was read; its checkpoint must be met on the way."""
+    """Read everything again; the state's checkpoint must still be part of the log."""
     save: Callable[[dict[str, Any]], None] = lambda _: None
     """Called with the state so far, every SAVE_ENTRIES."""
     advance: Callable[[int, int], None] = lambda _read, _size: None
-    """Told how many entries of how many were read."""
+    """Called with how many entries of how many were read."""
 
-    def run(self, state: Mapping[str, Any] | None, part: Mapping[str, Any] | None = None) -> Audit:
+    def run(self, state: Mapping[str, Any] | None, part: Mapping[str, Any] | None = None) -> LogAudit:
         """An audit from the state of the one before; `part` is what one that was interrupted has left.
 
         SourceError where the log cannot be read, FormatError where the state cannot be used.
         """
-        audit = Audit()
+        audit = LogAudit()
         began = process_time()
         if self.root not in {None, self.root_found}:  # nothing is read, so that no state remembers a slip of the hand
             audit.report(KEY.failure(f"the root of the key bundle is {self.root_found}, not {self.root}"), "keys")
@@ -133,7 +131,7 @@ class Auditor:
             # Two that the log has signed: whichever is newer begins with the other, or here is the proof of a fork.
             first, last = sorted((audit.published, checkpoint), key=lambda one: one.size)
             self._verify_continuation(first, last, "signed by the log")
-            cosigned = Cosigned(self.policy, self.own)
+            cosigned = CosignedCheckpoints(self.policy, self.own)
             if state is not None:
                 audit.before = _checkpoint_of(state)
                 self._verify_continuation(audit.before, checkpoint, "verified before")
@@ -152,20 +150,22 @@ class Auditor:
             state = part = None
         part = part if part is not None and _is_part(part, state, checkpoint) else None
         seen_s = audit.accepted.seen_s if self.now_s is None else min(audit.accepted.seen_s, self.now_s)
-        run = _Run(self, audit, checkpoint, cosigned, part or state, seen_s)
+        run = _LogRun(self, audit, checkpoint, cosigned, part or state, seen_s)
         if fallen := run.fallen():
             if run.is_of_one_shard:
                 audit.read_again, audit.failures, audit.failed = fallen.message, [], 0
-                run = _Run(self, audit, checkpoint, cosigned, None, seen_s)
+                run = _LogRun(self, audit, checkpoint, cosigned, None, seen_s)
             else:
                 more = "audit the log from its first shard on, with a new state and --witnessed"
-                audit.report(KEY.failure(f"{fallen.message}: what was verified before stands no more; {more}"), "state")
+                audit.report(
+                    KEY.failure(f"{fallen.message}: what was verified before no longer counts; {more}"), "state"
+                )
         audit.is_sound = run.read()
         for time in {format_time(time_s * 1000) for time_s in audit.accepted.witnessed.values()} | {
             seen.time for seen in cosigned.witnessed
         }:
             if self.now_s is not None and time > format_time((self.now_s + MARGIN_S) * 1000):
-                audit.report(failure(TIMES, f"cosigned at {time}, which is still to come", time=time), "checkpoint")
+                audit.report(failure(TIMES, f"cosigned at {time}, which is in the future", time=time), "checkpoint")
         audit.cpu_s += process_time() - began
         return audit
 
@@ -195,15 +195,15 @@ class Auditor:
             raise failure(CONSISTENCY, f"forked: not the log that was {what}: {error.message}") from None
 
 
-class _Run:
+class _LogRun:
     """The reading of one run."""
 
     def __init__(
         self,
         auditor: Auditor,
-        audit: Audit,
+        audit: LogAudit,
         checkpoint: Checkpoint,
-        cosigned: Cosigned,
+        cosigned: CosignedCheckpoints,
         state: Mapping[str, Any] | None,
         seen_s: int,
     ) -> None:
@@ -213,12 +213,12 @@ class _Run:
         self._cosigned = cosigned
         self._keys = KeyBook(auditor.bundle, root=auditor.root, witnessed=cosigned.witnessed)
         self._latest = format_time((seen_s + MARGIN_S) * 1000)
-        """No statement under the checkpoint is later: the quorum had seen it, by clocks that are right."""
+        """No statement under the checkpoint is later: the quorum had seen the checkpoint by then."""
         self._signed: dict[str, dict[str, int]] = {}
         """Key -> shard -> the last entry of it that counted."""
         self._shard_before = None if audit.before is None or audit.before.origin == checkpoint.origin else audit.before
         rulebook = auditor.rulebook
-        self._findings = Findings(rulebook, self._keys.statements)
+        self._findings = AuditFindings(rulebook, self._keys.statements)
         self._tree = Tree()
         self._base = None if audit.before is None else _document_of(audit.before)
         if state is None:
@@ -231,16 +231,12 @@ class _Run:
         self._known = {keyid: key.public_key for keyid, key in self._keys.known.items()}
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state. FormatError; KeyError, TypeError, ValueError, AttributeError where it is none."""
-        audit, rulebook = self._audit, self._auditor.rulebook
+        """Go on from a state. FormatError; KeyError, TypeError, ValueError or AttributeError if it is not one."""
+        audit = self._audit
         if state["root_key"] != self._keys.root:
-            raise FormatError(f"the state is of a house with the root {state['root_key']}, not {self._keys.root}")
-        self._replay = parse_replay(state["replay"], self._keys, rulebook)
-        found = {name: parse_value(one, rulebook, Scope()) for name, one in state["findings"].items()}
-        known = {name: one for name, one in vars(self._findings).items() if name not in _NOT_KEPT}
-        if {name: type(one) for name, one in found.items()} != {name: type(one) for name, one in known.items()}:
-            raise FormatError("the state does not fit together: its findings are of another version")
-        vars(self._findings).update(found)
+            raise FormatError(f"the state is of a system with the root {state['root_key']}, not {self._keys.root}")
+        self._replay = parse_replay(state["replay"], self._keys, self._auditor.rulebook)
+        self._findings.restore(state["findings"])
         self._signed = _signed_of(state, self._keys)
         audit.failures, audit.failed = list(state["failures"]), int(state["failed"])
         if _checkpoint_of(state).origin == self._checkpoint.origin:
@@ -255,9 +251,9 @@ class _Run:
         return {origin for last in self._signed.values() for origin in last} <= {self._checkpoint.origin}
 
     def fallen(self) -> VerificationError | None:
-        """Why something that the state has accepted counts no more, under the key bundle of today; None if all does.
+        """Why something in the state no longer counts under today's key bundle; None if all of it counts.
 
-        What stands at a key's last place stands at every one before it.
+        If a key's last statement counts, all earlier ones do.
         """
         for keyid, last in self._signed.items():
             for origin, index in last.items():
@@ -302,14 +298,13 @@ class _Run:
 
     def document(self) -> dict[str, Any]:
         """The state as it is now. `part_of` is the checkpoint that it began from."""
-        kept = {name: format_value(one) for name, one in vars(self._findings).items() if name not in _NOT_KEPT}
         reached = replace(self._checkpoint, size=self._tree.size, root=self._tree.root())
         return {
             "checkpoint": _document_of(reached),
             "cosigned": self._cosigned.notes,
             "failed": self._audit.failed,
             "failures": self._audit.failures,
-            "findings": kept,
+            "findings": self._findings.state(),
             "levels": [[one.hex() for one in level] for level in self._tree.levels],
             "part_of": self._base,
             "replay": format_replay(self._replay, self._keys),
@@ -323,7 +318,7 @@ class _Run:
         auditor, new = self._auditor, self._checkpoint.size - self._tree.size
         return started(auditor.engine, auditor.workers if new > FEW else 1, auditor.cluster)
 
-    def _chunks(self) -> Iterator[Chunk]:
+    def _chunks(self) -> Iterator[LogChunk]:
         size, at = self._checkpoint.size, self._tree.size
         while at < size:
             entries: list[bytes] = []
@@ -331,10 +326,10 @@ class _Run:
                 _, held = read_bundle(self._auditor.source, index, size)
                 entries += held[max(at - index * TILE_WIDTH, 0) :]
             self._known |= named_keys(entries)
-            yield Chunk(tuple(entries), dict(self._known))
+            yield LogChunk(tuple(entries), dict(self._known))
             at += len(entries)
 
-    def _take(self, chunk: Chunk, found: Verified) -> Iterator[VerificationError]:
+    def _take(self, chunk: LogChunk, found: VerifiedChunk) -> Iterator[VerificationError]:
         audit, replay, first = self._audit, self._replay, self._tree.size
         origin = self._checkpoint.origin
         yield from self._tree.grow(self._auditor.source, [hash_ for hash_, _, _ in found.found])
@@ -357,7 +352,7 @@ class _Run:
                     audit.report(error, f"entry {index}")
 
     def _verify_time(self, statement: Statement, index: int) -> Iterator[VerificationError]:
-        """No statement is dated behind the checkpoint over it, or knows one that covers it."""
+        """No statement is dated later than the checkpoint over it, or names a checkpoint that covers it."""
         body, named = statement.body, {"statement": statement.hash, "kind": statement.kind.name}
         if body["time"] > self._latest:
             message = f"dated {body['time']}, and the checkpoint over it was seen no later than {self._latest}"
@@ -376,7 +371,7 @@ class _Run:
         try:
             named = parse_checkpoint(parse_note(entry).text)
         except FormatError as error:
-            yield failure(ENTRY, f"the first entry of the shard is no checkpoint of the one before: {error.message}")
+            yield failure(ENTRY, f"the first entry of the shard is not a checkpoint of the one before: {error.message}")
             return
         if before is None or not self._replay.summary.lines:
             yield failure(ENTRY, f"this shard goes on from {named.origin}: audit that one first, with the same state")
@@ -419,7 +414,7 @@ def _signed_of(state: Mapping[str, Any], keys: KeyBook) -> dict[str, dict[str, i
     except (KeyError, AttributeError, ValueError) as error:
         raise FormatError(f"the state does not say what each key has signed: {error!r}") from None
     if unknown := signed.keys() - keys.known.keys():
-        raise FormatError(f"the state knows key {min(unknown)}, and the key bundle does not: get the newer one")
+        raise FormatError(f"the state knows key {min(unknown)}, and the key bundle does not: get the newest bundle")
     return signed
 
 

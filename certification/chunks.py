@@ -1,9 +1,9 @@
-"""What of an audit needs no memory, as a pure function over chunks: leaf hashes, envelopes, signatures.
+"""The part of an audit that needs no memory, as a pure function over chunks: leaf hashes, envelopes, signatures.
 
-`verify_chunk` takes bytes and gives values, so that it runs in this process or on any of the `certification.engines`,
-which give what it finds back in the order of the chunks. A signature is verified under the
-public key whose fingerprint is the envelope's keyid, and no other; whose key that is the replay says. Refuses nothing:
-an entry that is no envelope is passed on as what it is.
+`verify_chunk` takes bytes and gives values, so it runs in this process or on any of the `certification.engines`. They
+return results in the order of the chunks. A signature is verified under the public key whose fingerprint is the
+envelope's keyid, and no other; the replay says whose key that is. An entry that is not an envelope is passed on, and
+the replay refuses it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _START: Final = KINDS["instance_start"].payload_type.encode("ascii")
 _PAYLOAD: Final = re.compile(rb'\{"payload":"([A-Za-z0-9+/=]{1,45000})"')
 
 Found = tuple[bytes, Envelope | None, bool]
-"""Leaf hash, the envelope (None: it is none), whether its signature verifies under its keyid."""
+"""Leaf hash, the envelope (None if it is not one), whether its signature verifies under its keyid."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class LogChunk:
     """Entries in the order of the log, and the public keys (keyid -> 32 bytes) that may have signed them."""
 
     entries: tuple[bytes, ...]
@@ -37,14 +37,14 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedChunk:
     """What was found of a chunk, and the CPU seconds that it took."""
 
     found: tuple[Found, ...]
     cpu_s: float
 
 
-def verify_chunk(chunk: Chunk) -> Verified:
+def verify_chunk(chunk: LogChunk) -> VerifiedChunk:
     """Pure."""
     began = thread_time()
     found: list[Found] = []
@@ -57,7 +57,7 @@ def verify_chunk(chunk: Chunk) -> Verified:
             continue
         key = chunk.keys.get(envelope.keyid)
         found.append((hash_, envelope, key is not None and is_signed_by(envelope, key)))
-    return Verified(tuple(found), thread_time() - began)
+    return VerifiedChunk(tuple(found), thread_time() - began)
 
 
 def named_keys(entries: Iterable[bytes]) -> dict[str, bytes]:

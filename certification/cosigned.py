@@ -1,9 +1,8 @@
-"""What witnesses outside the house have cosigned of a log, as far as an auditor can know: what the state remembers of
-the runs before, what the auditor brings, what is published today. Under a revoked key nothing else
-stands (docs/keys.md).
+"""Checkpoints that outside witnesses have cosigned, as far as this auditor knows: from the state, from files that the
+auditor brings, and from the log today. Under a revoked key nothing else stands (docs/keys.md).
 
-Whole notes are kept, and judged under the policy of today: a witness that has turned out to be the house's own, or is
-trusted no more, counts for nothing from then on. Refuses to remember more than NOTES_MAX; the older the coarser.
+Whole notes are kept and judged under today's policy. A witness that turns out to belong to the operator of the RGS, or
+that is no longer trusted, counts for nothing from then on. At most NOTES_MAX notes are kept; of old ones fewer.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NOTES_MAX: Final = 512
 
 
 def read_notes(paths: Iterable[Path], policy: Policy, own: Collection[str]) -> list[bytes]:
-    """The cosigned checkpoints of files. FileError, also for one that no witness outside the house has cosigned."""
+    """The cosigned checkpoints of files. FileError, also for one that no outside witness has cosigned."""
     notes = []
     for path in paths:
         note = read_file(path, NOTE_BYTES_MAX)
@@ -36,11 +35,11 @@ def read_notes(paths: Iterable[Path], policy: Policy, own: Collection[str]) -> l
     return notes
 
 
-class Cosigned:
-    """Cosigned checkpoints of one house's shards, one a size: the one with the earliest cosignature from outside."""
+class CosignedCheckpoints:
+    """Cosigned checkpoints of one system's shards: for each size the one with the earliest outside cosignature."""
 
     def __init__(self, policy: Policy, own: Collection[str], notes: Iterable[str] = ()) -> None:
-        """`notes` are those of a state; FormatError for what is none."""
+        """`notes` are those of a state; FormatError if one cannot be read."""
         self._policy = policy
         self._own = frozenset(own)
         self._held: dict[tuple[str, int], tuple[bytes, Witnessed | None]] = {}
@@ -48,7 +47,7 @@ class Cosigned:
             self.add(note.encode("utf-8"))
 
     def add(self, note: bytes) -> None:
-        """Take in a note; FormatError. Whether it counts, the policy says."""
+        """Add a note; FormatError. The policy says whether it counts."""
         checkpoint = parse_checkpoint(parse_note(note).text)
         try:
             seen = read_witnessed(note, self._policy, self._own)
@@ -61,12 +60,12 @@ class Cosigned:
 
     @property
     def witnessed(self) -> list[Witnessed]:
-        """What counts, under the policy of today."""
+        """The checkpoints that count under today's policy."""
         return [seen for _, seen in self._held.values() if seen is not None]
 
     @property
     def notes(self) -> list[str]:
-        """What a state keeps, by shard and size: all where they are few; else every second one of the older half."""
+        """The notes that a state keeps, by shard and size: all if few, else every second one of the older half."""
         kept = [self._held[of][0].decode("utf-8") for of in sorted(self._held)]
         while len(kept) > NOTES_MAX:
             middle = len(kept) // 2
@@ -74,8 +73,8 @@ class Cosigned:
         return kept
 
 
-def of_document(notes: object, policy: Policy, own: Collection[str]) -> Cosigned:
-    """Those of a state. FormatError."""
+def of_document(notes: object, policy: Policy, own: Collection[str]) -> CosignedCheckpoints:
+    """The cosigned checkpoints of a state. FormatError."""
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise FormatError("the state has no list of cosigned checkpoints")
-    return Cosigned(policy, own, notes)
+    return CosignedCheckpoints(policy, own, notes)

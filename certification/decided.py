@@ -1,14 +1,15 @@
 """What the players' decisions cost, exactly, and the return that these players could expect (docs/monitoring.md, 4).
 
-Best play gives each decision a value, the mean of what follows if it is taken and all is played best from there on.
-What a decision is worth less than the best one is its cost. The net win of a round **plus the costs of its decisions**
-has the mean of best play, whoever decides and however: chance is left, skill is out. So it is watched on both sides.
+Best play gives each decision a value: the mean of what follows, if it is taken and everything after it is played best.
+The cost of a decision is how much less it is worth than the best one. The net win of a round **plus the costs of its
+decisions** has the mean of best play, whoever decides and however: chance is left, skill is out. So it is watched on
+both sides.
 
-Above, the test bets on a mean that is larger (`rgs.core.returns.evidence.betting`). Below, a bet loses by the 500 to
-1 of a royal flush, and so could be small only: it is made on the value cut off at a height, whose mean is at least that
-of best play less what the cut can take away, summed over the hands as they are dealt.
+Above, the test bets on a larger mean (`rgs.core.returns.evidence.betting`). Below, a bet can lose by the 500 to 1 of a
+royal flush, so it could only be small. It is made on the value cut off at a height instead. The mean of that value is
+at least that of best play, less what the cut can take away, summed over the hands as they are dealt.
 
-Refuses a value that best play does not have: cards that come twice, an action that its phase does not know.
+An error where best play has no value: cards that come twice, an action that its phase does not know.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Adjusted:
 
     @property
     def is_alarming(self) -> bool:
-        """Whether what was won differs from what these decisions lead one to expect."""
+        """Whether the measured win differs from the win expected of these decisions."""
         return self.evidence >= self.limit
 
 

@@ -1,9 +1,9 @@
-"""`certify dispute ZIP [--root FINGERPRINT] [--policy FILE] [--html FILE]`: a complaint's file, verified and shown.
+"""`certify dispute ZIP [--root FINGERPRINT] [--policy FILE] [--html FILE]`: verifies and shows the file of a complaint.
 
 The zip holds `session.jsonl` (every statement of the session, as `rgs export --session` writes it), `keys.json`,
 `opening.json` and `final.json` of the seat in question, their `.tlog-proof` where the log has them, `ruleset.json`, and
-a page that the house rendered; that page is not read here: another is made. Exit 0: it verifies; 1: it does not;
-2: usage, no such zip. Refuses names that it does not know, and files that unpack to more than they may.
+a page that the server rendered. That page is not read: `--html` renders a new one. Exit 0: it verifies; 1: it does not;
+2: usage, no such zip, a file in it with an unknown name, or one that unpacks to more than its limit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FILES: Final[Mapping[str, int]] = {
 NEEDED: Final = ("session.jsonl", "keys.json", "opening.json", "final.json", "ruleset.json")
 
 _BAD_ZIP: Final = (OSError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError)
-"""What the library makes of a file that is no zip, or a damaged one; a NotImplementedError is a RuntimeError."""
+"""What the library raises for a file that is not a zip, or is damaged; a NotImplementedError is a RuntimeError."""
 
 
 def read_zip(path: Path) -> dict[str, bytes]:
@@ -56,7 +56,7 @@ def read_zip(path: Path) -> dict[str, bytes]:
             files = {}
             for info in zipped.infolist():
                 if info.filename not in FILES or info.filename in files:
-                    raise FileError(f"{path}: {info.filename[:80]!r} does not belong into it, or comes twice")
+                    raise FileError(f"{path}: {info.filename[:80]!r} does not belong in it, or comes twice")
                 if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:  # others may ask for gigabytes
                     raise FileError(f"{path}: {info.filename} is packed by method {info.compress_type}, not 0 or 8")
                 with zipped.open(info) as file:
@@ -74,7 +74,7 @@ def read_zip(path: Path) -> dict[str, bytes]:
 
 
 def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -> Dispute:
-    """Everything verified that can be. VerificationError or FormatError where there is no round to show."""
+    """Verify everything. VerificationError or FormatError if there is no round to show."""
     verdict: list[str] = []
     ruleset = parse_canonical_ruleset(files["ruleset.json"])
     keys = KeyBook(files["keys.json"], root=root)
@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("zip", type=Path, metavar="ZIP", help="what `rgs dispute-export` made")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
     parser.add_argument("--policy", type=Path, help="whom you trust (C2SP tlog-policy), for the place in the log")
-    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="the operator's witness")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the round as a page")
     return parser
 
@@ -176,7 +176,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"certify dispute: {options.html}: {error.strerror}\n")
         return 2
     return 0 if dispute.is_good else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

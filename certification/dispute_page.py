@@ -1,7 +1,7 @@
 """One round as a page for a person who complains: cards, decisions, every pay-out with its rule, in three languages.
 
-Made from the signed statements alone. It stands alone: no script, nothing is loaded. Every value is escaped by the
-template engine. Refuses to say more than was signed, or computed from it.
+It shows only what was signed, or is computed from that. The page stands alone: no script, nothing is loaded. The
+template engine escapes every value.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-
+from certification.pages import template
 from rgs.core.amounts import format_money
 from rgs.core.cards import parse_card
 from rgs.core.errors import FormatError
@@ -24,7 +23,6 @@ from rgs.core.hands import evaluate
 from rgs.core.money import format_odds
 from rgs.core.rulesets import Ruleset
 
-TEMPLATES: Final = Path(__file__).parent / "templates"
 WORDS: Final = Path(__file__).parent / "dispute_words.toml"
 _SUITS: Final = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 _CLAUSES: Final = {
@@ -71,7 +69,8 @@ def render_dispute(dispute: Dispute) -> str:
         pages = [_page(code, words, dispute) for code, words in languages().items()]
     except (KeyError, ValueError) as error:
         raise FormatError(f"the round cannot be shown as a page: {error!r}", field="final") from None
-    return _template().render(dispute=dispute, pages=pages, cards=_cards(final), suits=_SUITS)
+    page = template(__file__, "dispute.html.j2", face=_face)
+    return page.render(dispute=dispute, pages=pages, cards=_cards(final), suits=_SUITS)
 
 
 def _cards(final: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -185,18 +184,8 @@ def _legs(words: Words, dispute: Dispute) -> Iterator[tuple[str, str, str, str]]
 
 def card_text(card: str) -> str:
     """`10♥` of `Th`."""
-    return f"{card[0].replace('T', '10')}{_SUITS[card[1]]}"
+    return f"{_face(card)}{_SUITS[card[1]]}"
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["face"] = lambda card: card[0].replace("T", "10")
-    return environment.get_template("dispute.html.j2")
+def _face(card: str) -> str:
+    return card[0].replace("T", "10")

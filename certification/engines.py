@@ -1,66 +1,51 @@
-"""Where `verify_chunk` runs: in this process, in a pool of processes, or on a cluster that is there already, of Ray or
-of Dask. What is found is the same, and comes in the order of the chunks; few chunks are under way at any time.
+"""Where `verify_chunk` runs: in this process, in a pool of processes, or on a running cluster of Ray or Dask.
 
-A cluster is taken at its word: who runs it could have a bad signature pass as good. Its workers need this package
-installed, of the same version: the function is named to them, not sent. Refuses to start a cluster, and to go on where
-a worker is lost or cannot verify; what `ray` and `dask` need are extras, the packages `ray` and `distributed`.
+Results are the same everywhere and come in the order of the chunks. Only a few chunks are under way at a time. A
+cluster is trusted: whoever runs it could let a bad signature pass. Its workers need the same version of this package,
+because only the name of the function is sent. The extras `ray` and `dask` install the packages `ray` and `distributed`.
+EngineError where the cluster does not answer, or a worker is lost or fails.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from certification.chunks import Chunk, Verified, verify_chunk
-from certification.processes import ProcessLostError, pool
+from certification.chunks import LogChunk, VerifiedChunk, verify_chunk
+from certification.processes import HELD, ProcessLostError, in_order, pool
 
 ENGINES: Final = ("process", "ray", "dask")
-_HELD: Final = 2
-"""Chunks that each worker has before it; what waits is bounded by that."""
 _HELD_MAX: Final = 128
 TIMEOUT_S: Final = 60
-"""How long a cluster may take to answer at all."""
+"""How long a cluster may take to answer."""
 
 
 class EngineError(Exception):
-    """The engine is not there, or was lost on the way: nothing is said of the log."""
+    """The engine does not answer or was lost. This says nothing about the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`begin` gives a chunk away, `wait` has what was found of it, `drop` wants it no more.
+    """`begin` hands a chunk over, `wait` returns what was found, `drop` cancels it.
 
-    `is_here`: it is this process that verifies, and its CPU time is that of the verification.
+    `is_here`: this process verifies, so its CPU time is that of the verification.
     """
 
-    begin: Callable[[Chunk], Any]
-    wait: Callable[[Any], Verified]
+    begin: Callable[[LogChunk], Any]
+    wait: Callable[[Any], VerifiedChunk]
     drop: Callable[[Any], object]
     workers: int
     is_here: bool = False
 
 
-def verified(chunks: Iterable[Chunk], engine: Engine) -> Iterator[tuple[Chunk, Verified]]:
+def verified(chunks: Iterable[LogChunk], engine: Engine) -> Iterator[tuple[LogChunk, VerifiedChunk]]:
     """Each chunk and what was found, in order."""
-    running: deque[tuple[Chunk, Any]] = deque()
-    most = 1 if engine.is_here else min(engine.workers * _HELD, _HELD_MAX)
-    try:
-        for chunk in chunks:
-            running.append((chunk, engine.begin(chunk)))
-            if len(running) >= most:
-                first, answer = running.popleft()
-                yield first, engine.wait(answer)
-        while running:
-            first, answer = running.popleft()
-            yield first, engine.wait(answer)
-    finally:
-        for _, answer in running:
-            engine.drop(answer)
+    most = 1 if engine.is_here else min(engine.workers * HELD, _HELD_MAX)
+    return in_order(chunks, engine.begin, engine.wait, engine.drop, most)
 
 
 @contextmanager
@@ -88,7 +73,7 @@ def _alone() -> Iterator[Engine]:
 
 @contextmanager
 def _pool(workers: int) -> Iterator[Engine]:
-    def wait(answer: Future[Verified]) -> Verified:
+    def wait(answer: Future[VerifiedChunk]) -> VerifiedChunk:
         try:
             return answer.result()
         except ProcessLostError as error:
@@ -108,9 +93,9 @@ def _ray(cluster: str | None) -> Iterator[Engine]:
     try:
         task = ray.remote(max_retries=2)(verify_chunk)
 
-        def wait(answer: Any) -> Verified:
+        def wait(answer: Any) -> VerifiedChunk:
             try:
-                found: Verified = ray.get(answer)
+                found: VerifiedChunk = ray.get(answer)
             except ray.exceptions.RayError as error:
                 raise EngineError(f"a worker of Ray failed: {_short(error)}") from None
             return found
@@ -131,9 +116,9 @@ def _dask(cluster: str | None) -> Iterator[Engine]:
         raise EngineError(f"no Dask cluster at {cluster}: {_short(error)}") from None
     with client:
 
-        def wait(answer: Any) -> Verified:
+        def wait(answer: Any) -> VerifiedChunk:
             try:
-                found: Verified = answer.result()
+                found: VerifiedChunk = answer.result()
             except Exception as error:  # noqa: BLE001 - what the worker raised, or that it is gone
                 raise EngineError(f"a worker of Dask failed: {_short(error)}") from None
             answer.release()

@@ -1,15 +1,15 @@
-"""What an auditor wants told beside what fails: exposure, voids and who approved them, rounds that stay open, what was
-bought and paid out, the artifacts, statements of the key bundle and their order.
+"""What an auditor wants to see beside failures: exposure, voids and who approved them, rounds that stay open, what was
+bought and paid out, artifacts, and which statements of the key bundle are in the log.
 
-Fed with every authentic statement in the order of the log; kept between runs as plain JSON. Refuses to judge: of these
-only a key statement is a failure that comes twice or before one that the bundle has before it. That the log has not
-come to the end of the bundle is none: the bundle may have grown since.
+Takes every authentic statement in the order of the log. Only one thing here is a failure: a key statement that stands
+in the log twice, or before one that precedes it in the bundle. The log may lack the end of the bundle: it may have
+grown since.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -22,10 +22,28 @@ from rgs.core.rounds import DECK_UNRECOVERABLE
 from rgs.core.statements import UnhandledKindError
 
 VOIDS_MAX: Final = 10_000
-"""Voids that are told one by one; all are counted."""
+"""So many voids are listed one by one; all are counted."""
+_KEPT: Final[Mapping[str, Callable[[Any], object]]] = {
+    "_currencies": dict,
+    "_instances": dict,
+    "_periods": dict,
+    "artifacts": dict,
+    "bought_minor": Counter,
+    "exposure": Counter,
+    "keys_logged": int,
+    "named": dict,
+    "newest": str,
+    "open": dict,
+    "paid_out_minor": Counter,
+    "told": set,
+    "voids": list,
+    "voids_by_admin": dict,
+    "voids_by_session": dict,
+}
+"""What a state holds, and how it is read from JSON."""
 
 
-class Findings:
+class AuditFindings:
     """The counts of one log."""
 
     def __init__(self, rulebook: Rulebook, bundle: Mapping[bytes, int]) -> None:
@@ -104,7 +122,18 @@ class Findings:
             case "instance_end" | "discarded_draw" | "event":
                 pass  # the replay has checked them, and nothing further is found in them
             case name:
-                raise UnhandledKindError(name, "certification.findings.Findings.take")
+                raise UnhandledKindError(name, "certification.findings.AuditFindings.take")
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, for JSON."""
+        return {**{name: getattr(self, name) for name in _KEPT}, "told": sorted(self.told)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`. TypeError, ValueError or AttributeError if it is not a state."""
+        if state.keys() != _KEPT.keys():
+            raise ValueError("the findings are of another version")
+        for name, read in _KEPT.items():
+            setattr(self, name, read(state[name]))
 
     def overdue(self) -> list[dict[str, str]]:
         """The rounds that are open for longer than their jurisdiction lets an interrupted round stay."""

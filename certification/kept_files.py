@@ -1,6 +1,6 @@
-"""The files beside a log that its `artifact` statements name: each is there, and is what its hash says.
+"""The files beside a log that its `artifact` statements name: each must be there and match its hash and length.
 
-Refuses to read more than a statement promises, and more than ARTIFACT_BYTES_MAX of one file.
+Reads at most the length that the statement gives, and at most ARTIFACT_BYTES_MAX of one file.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Final
 
-from certification.sources import Source
+from certification.sources import LogSource
 from certification.tree import ARTIFACTS, failure
 from rgs.core.errors import VerificationError
 
 ARTIFACT_BYTES_MAX: Final = 1 << 26
 
 
-def verify_artifacts(source: Source, artifacts: Mapping[str, str]) -> Iterator[VerificationError]:
+def verify_artifacts(source: LogSource, artifacts: Mapping[str, str]) -> Iterator[VerificationError]:
     """What is wrong with the files of these artifacts (`<SHA-256> <length>` -> name), each by its name. SourceError
     where the log cannot be asked.
     """

@@ -1,12 +1,11 @@
-"""`certify log LOG --policy FILE --state FILE --keys KEYS [--root FINGERPRINT]`: everything in a transparency log, from
-its files alone (docs/verify.md, section 7).
+"""`certify log LOG --policy FILE --state FILE --keys KEYS [--root FINGERPRINT]`: verifies a transparency log and every
+record in it, from its files alone (docs/verify.md, section 7).
 
-LOG is a folder or an http(s) address. The state file remembers what was verified: the next run reads what is new, and a
-log that was rolled back or forked since is caught. Exit 0: no check failed; 1: a check failed, now or in a run before;
-2: usage, or nothing could be said. Verdicts: ANCHORED or UNANCHORED as in replay; WITNESSED, or SELF-WITNESSED where
-the quorum is met only with witnesses that the policy (`# self-witness NAME`) or `--self-witness` names as the house's.
-
-Refuses a policy whose quorum is `none`.
+LOG is a folder or an http(s) address. The state file remembers what was verified: the next run reads what is new, and
+notices a log that was rolled back or forked. Exit 0: no check failed; 1: a check failed, now or in an earlier run; 2:
+usage, or nothing could be verified. Verdicts: ANCHORED or UNANCHORED as in replay; WITNESSED, or SELF-WITNESSED where
+the quorum needs witnesses of the operator of the RGS, as the policy (`# self-witness NAME`) or `--self-witness` names
+them. A policy whose quorum is `none` is a failed check.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from certification.auditing import Audit, Auditor, measure_bare
+from certification.auditing import Auditor, LogAudit, measure_bare
 from certification.cosigned import read_notes
 from certification.engines import ENGINES, EngineError
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
-from certification.replay import FileError, fingerprint, jurisdiction, read_file, ruleset, whole_number
+from certification.replay import FileError, add_rules_options, fingerprint, read_file, rulebook_of, whole_number
 from certification.sources import SourceError, add_tls_options, open_source
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.replay import Rulebook
@@ -46,13 +45,13 @@ _SHOWN: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """A policy file, and which of its witnesses are the house's own."""
+    """A policy file, and which of its witnesses belong to the operator of the RGS."""
 
     policy: Policy
     own: frozenset[str]
 
     def verdict(self, witnessed: Sequence[str]) -> str:
-        """Whether the quorum stands without the house's own witnesses."""
+        """Whether the quorum stands without the operator's own witnesses."""
         return "WITNESSED" if self.policy.is_met_by(set(witnessed) - self.own) else "SELF-WITNESSED"
 
 
@@ -90,29 +89,29 @@ class StateFile:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FileError(f"{self._path}: another run is at work with this state") from None
+                raise FileError(f"{self._path}: another run uses this state") from None
             yield
         finally:
             os.close(descriptor)
 
     def read(self) -> dict[str, Any] | None:
-        """The state, None where there is none yet. FormatError, FileError."""
+        """The state; None at the first run. FormatError, FileError."""
         return parse_state(read_file(self._path, STATE_BYTES_MAX)) if self._path.exists() else None
 
     def read_part(self) -> dict[str, Any] | None:
-        """What an interrupted run left, None where it is of no use."""
+        """What an interrupted run left; None if it cannot be used."""
         try:
             return parse_state(read_file(self._part, STATE_BYTES_MAX)) if self._part.exists() else None
         except (FormatError, ValueError):
             return None
 
     def save_part(self, document: dict[str, Any]) -> None:
-        """Durable and whole, or not at all."""
+        """Write it durably and whole, or not at all."""
         temporary = self._path.with_name(f".{self._path.name}.unfinished")
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(format_state(document))
+                file.writelines(format_state(document))
                 file.flush()
                 os.fsync(file.fileno())
             self._rename(temporary, self._part)
@@ -121,7 +120,7 @@ class StateFile:
             raise FileError(f"{self._part}: {error.strerror}") from error
 
     def accept(self) -> None:
-        """What was left last is the state from now on; durable on return."""
+        """Make the last part the state; durable on return."""
         self._rename(self._part, self._path)
 
     @staticmethod
@@ -134,7 +133,7 @@ class StateFile:
             os.close(descriptor)
 
     def discard(self) -> None:
-        """The run has shown that the log is not what its checkpoint says: nothing of it is kept."""
+        """Delete the part: the log is not what its checkpoint says."""
         self._part.unlink(missing_ok=True)
 
 
@@ -152,14 +151,14 @@ def progress(what: str) -> Iterator[Progress]:
         yield bar
 
 
-def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tuple[Audit, str]:
+def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tuple[LogAudit, str]:
     """One run; the audit, and the fingerprint of the bundle's root. FileError, SourceError, FormatError."""
     file = StateFile(options.state)
     with file.held():
         return _audit(options, trust, rulebook, file)
 
 
-def _audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook, file: StateFile) -> tuple[Audit, str]:
+def _audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook, file: StateFile) -> tuple[LogAudit, str]:
     state = file.read()
     now_s = time.time_ns() // 1_000_000_000 if options.now is None else parse_time(options.now) // 1000
     source = open_source(options.log, options)
@@ -196,20 +195,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--state", required=True, type=Path, help="your memory between runs; made where it is missing")
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
-    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="the operator's witness")
     parser.add_argument(
         "--witnessed",
         action="append",
         default=[],
         type=Path,
         metavar="NOTE",
-        help="a checkpoint that a witness outside the house has cosigned: the log must hold it, and what it covers"
+        help="a checkpoint that an outside witness has cosigned: the log must hold it, and what it covers"
         " stands under a key that was revoked later",
     )
-    parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
-    parser.add_argument(
-        "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
-    )
+    add_rules_options(parser)
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
     parser.add_argument("--whole", action="store_true", help="read everything again, also what was verified before")
     parser.add_argument("--engine", choices=ENGINES, default="process", help="where signatures are verified")
@@ -228,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         trust = read_trust(options.policy, options.self_witness)
-        rulebook = Rulebook(map(ruleset, options.ruleset), map(jurisdiction, options.jurisdiction))
+        rulebook = rulebook_of(options)
         found, root = audit(options, trust, rulebook)
         document = document_of(
             found, trust.own, _verdict(found, trust, options.root == root), root, measure_bare(found.sample)
@@ -254,13 +250,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if found.failed else 0
 
 
-def _verdict(found: Audit, trust: Trust, is_anchored: bool) -> str:
+def _verdict(found: LogAudit, trust: Trust, is_anchored: bool) -> str:
     words = ["FAILED" if found.failed else "PASSED"]
     if found.accepted is not None:
         words.append(trust.verdict(list(found.accepted.witnessed)))
     words.append("ANCHORED" if is_anchored else "UNANCHORED")
     return " ".join(words)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,26 +1,22 @@
-"""The report of `certify log`: one document, as JSON, as rows for a terminal, as a page that stands alone.
+"""The report of `certify log`: one document, shown as JSON, as rows for a terminal, and as a page that stands alone.
 
-Refuses to show anything that the document does not hold; every value on the page is escaped by the template engine.
+The rows and the page show only what is in the document. The template engine escapes every value on the page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-
-from certification.auditing import Audit
-from certification.findings import Findings
+from certification.auditing import LogAudit
+from certification.findings import AuditFindings
+from certification.pages import template
 from rgs.core.amounts import format_money
 from rgs.core.replay import KeyBook, Replay, Summary
 from rgs.core.statements import KeyRole
 from rgs.core.times import format_time
 
-TEMPLATES: Final = Path(__file__).parent / "templates"
 _SUMMARY: Final = (
     *("lines", "rounds_verified", "rounds_failed", "rounds_open", "seats_void", "sessions", "instances"),
     *("draws_in_rounds", "draws_discarded", "draws_exposed", "seats_unrecoverable"),
@@ -28,9 +24,9 @@ _SUMMARY: Final = (
 
 
 def document_of(
-    found: Audit, own: AbstractSet[str], verdict: str, root: str, bare_s: tuple[float, float]
+    found: LogAudit, own: AbstractSet[str], verdict: str, root: str, bare_s: tuple[float, float]
 ) -> dict[str, Any]:
-    """The report. `own` are the witnesses of the house; `bare_s` what a bare verification costs, in CPU seconds."""
+    """The report. `own` are the operator's witnesses; `bare_s` is the CPU time of a bare verification."""
     document: dict[str, Any] = {
         "failed": found.failed,
         "failures": found.failures,
@@ -96,7 +92,7 @@ def document_of(
     return document
 
 
-def _money(summary: Summary, findings: Findings) -> Iterator[dict[str, Any]]:
+def _money(summary: Summary, findings: AuditFindings) -> Iterator[dict[str, Any]]:
     """The participation identity over all of the log: what was bought and won, less what was staked and paid out, is
     still in play.
     """
@@ -129,7 +125,7 @@ def _instances(replay: Replay) -> Iterator[dict[str, Any]]:
 
 
 def _ranked(name: str, sums: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """Who has most comes first; amounts of one currency each."""
+    """The most voids first; amounts of one currency each."""
     ranked = sorted(sums.items(), key=lambda one: (-one[1]["voids"], one[0]))
     return [{name: of.partition(" ")[0], "currency": of.partition(" ")[2], **row} for of, row in ranked]
 
@@ -203,34 +199,21 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _looked_at(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Files beside the log, and decks that nobody was shown."""
+    """Files beside the log, and decks that were never shown."""
     yield "artifacts", f"{len(document['artifacts'])} files compared with their statements"
     for row in document["artifacts_untold"]:
         yield "NO ARTIFACT", f"{row['name']} {row['sha256'][:16]}… is named, and no statement tells its file"
     if hidden := document["summary"]["seats_unrecoverable"]:
-        what = "void seats whose deck nobody was shown (DECK_UNRECOVERABLE)"
+        what = "void seats whose deck was never shown (DECK_UNRECOVERABLE)"
         yield "EXPOSED", f"{hidden} {what}: what they would have returned is not known"
 
 
 def render_html(document: Mapping[str, Any]) -> str:
     """The report as a page: no script, nothing is loaded."""
-    return _template().render(report=document, rows=list(rows_of(document)))
-
-
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["money"] = _money_text
-    return environment.get_template("log.html.j2")
+    page = template(__file__, "log.html.j2", money=_money_text)
+    return page.render(report=document, rows=list(rows_of(document)))
 
 
 def _money_text(amount_minor: int | str, currency: str) -> str:
-    """An amount of the report as people read it; what is no number (`unknown`) as it is."""
+    """An amount of the report for people; what is not a number (`unknown`) stays as it is."""
     return format_money(int(amount_minor), currency) if str(amount_minor).lstrip("-").isdigit() else str(amount_minor)

@@ -1,11 +1,11 @@
-"""`certify manifest [--json] [--home DIR]`, `certify manifest verify MANIFEST --root DIR`: what a lab writes down of
-the software that it has examined, and how it finds it again (GLI-19 2.3.2, 2.3.3; ADM 2.2.7, messages 830, 831).
+"""`certify manifest [--json] [--home DIR]`, `certify manifest verify MANIFEST --root DIR`: lists and finds again the
+software that a lab has examined (GLI-19 2.3.2, 2.3.3; ADM 2.2.7, messages 830, 831).
 
-SHA-256, and SHA-1 for the Italian message, of every file of our own, each with the class of change that it is; the
-dependencies as the lock pins them and as they lie here, file by file; rulesets, jurisdictions, database schema,
-contract; interpreter, standard library, shared objects; of a node's settings the hash alone. Verifying is a file of its
-own (`rgs.integrity.manifest_verify`), which needs nothing of this. Refuses an installation that contradicts its lock or
-a RECORD: there is nothing to certify then.
+It holds SHA-256, and SHA-1 for the Italian message, of every file of our own with its class of change; the dependencies
+as the lock pins them and as they are installed, file by file; rulesets, jurisdictions, database schema, contract;
+interpreter, standard library, shared objects; of a node's settings the hash alone. Verifying is a file of its own
+(`rgs.integrity.manifest_verify`), which needs nothing of this. UnverifiableError where an installation contradicts its
+lock or a RECORD: nothing can be certified then.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def make_manifest(root: Path, home: Path | None = None) -> dict[str, Any]:
 
 
 def _version(path: Path) -> str:
-    """What a package says it is, without running it."""
+    """The version that a package states, without running it."""
     found = re.search(r'^__version__ = "([^"]+)"', path.read_text("utf-8"), re.MULTILINE)
     if found is None:
         raise UnverifiableError(f"{path} names no version")
@@ -127,21 +127,21 @@ def _site(root: Path) -> Path:
 
 
 def _module(hashes: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """A module as the central system is told of it (`ReportModules`): two hashes of one listing."""
+    """A module as it is reported to the regulator (`ReportModules`): two hashes of one listing."""
     files = {path: sha256 for path, sha256 in hashes.items() if path.startswith(prefix)}
     return {name: manifest_verify.hash_of(files, name) for name in ("sha1", "sha256")}
 
 
 def _part(hashes: Mapping[str, str], prefix: str) -> str | None:
-    """One hash for the files below a folder, as `sha256sum` would list them; None where there are none."""
+    """One hash for the files below a folder, as `sha256sum` would list them; None if there are none."""
     files = {path: sha256 for path, sha256 in hashes.items() if path.startswith(prefix)}
     return manifest_verify.hash_of(files) if files else None
 
 
 def _configuration(home: Path) -> dict[str, str | None]:
-    """The hashes of a node's settings: what tells of a change without telling what."""
+    """The hashes of a node's settings: they show a change, but not its content."""
     if not home.is_dir():
-        raise NotADirectoryError(f"{home} is no folder")
+        raise NotADirectoryError(f"{home} is not a folder")
     names = ("rgs.toml", "outward.toml")
     return {name: manifest_verify.digest(home / name) if (home / name).exists() else None for name in names}
 
@@ -152,7 +152,7 @@ def format_manifest(manifest: Mapping[str, Any]) -> str:
 
 
 def _table(manifest: Mapping[str, Any]) -> str:
-    """What people read: one line a fact."""
+    """The table for people: one line for each fact."""
     lines = [f"{name} {version}" for name, version in manifest["versions"].items()]
     lines += [
         f"{entry['sha256']}  {entry['sha1']}  {entry['class']:<4}  {entry['path']}"

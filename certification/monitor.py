@@ -1,12 +1,12 @@
-"""Measured returns of an export or a log against the exact ones: `certify monitor PLACE… [--decisions] [--json]`.
+"""`certify monitor PLACE… [--decisions] [--json]`: compares measured returns of an export or a log with the exact ones.
 
 PLACE is an export (docs/formats.md, 12), or a log as a folder or an http(s) address. Counts what the server counts, in
-the order of start, by the same functions (`rgs.core.returns`), and judges it as the server does after each thousand
-rounds: the first look at which a figure alarmed is told. `--decisions` values every decision by best play and compares
+the order of start, by the same functions (`rgs.core.returns`). Judges after each thousand rounds, as the server does,
+and names the round count at which a figure first alarmed. `--decisions` values every decision by best play and compares
 what was won with what these players could expect (docs/monitoring.md).
 
-Exit 0: nothing alarms; 1: something does; 2: usage, or nothing that could be judged. Refuses to verify: `certify
-replay` or `certify log` does that, and comes first.
+Exit 0: nothing alarms; 1: something does; 2: usage, or nothing that could be judged. Nothing is verified here: run
+`certify replay` or `certify log` first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from certification.decided import Adjusted, Decided
-from certification.overlap import Seen
+from certification.overlap import SeenRounds
 from certification.replay import read_lines
 from certification.rtp.strategy import Strategy
 from certification.sources import SourceError, open_source
@@ -45,7 +45,7 @@ JUDGED_EVERY: Final = 1_000
 
 
 class PlaceError(ValueError):
-    """A place that cannot be read, or a line in it that is no statement."""
+    """A place that cannot be read, or a line in it that is not a statement."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class Watched:
+class MonitoredRuleset:
     """One ruleset: counts, and at which count of rounds each figure first alarmed."""
 
     ruleset: Ruleset
@@ -83,17 +83,17 @@ class Watched:
             self.first.setdefault(f"{alarm.figure} {alarm.series}", self.tally.life.rounds)
 
 
-class Watch:
+class ReturnMonitor:
     """Takes statements in the order of a log or export."""
 
     def __init__(self, *, decisions: bool = False) -> None:
-        self.rulesets: dict[str, Watched] = {}
+        self.rulesets: dict[str, MonitoredRuleset] = {}
         self.unread: Counter[str] = Counter()
         self._decisions = decisions
         self._currencies: dict[str, str] = {}
         self._lines: dict[str, deque[_Waiting]] = {}
         self._open: dict[str, _Waiting] = {}
-        self._seen = Seen()
+        self._seen = SeenRounds()
         self._now_ms = 0
 
     def take(self, envelope: bytes) -> None:
@@ -147,7 +147,7 @@ class Watch:
             return
         watched.add(opening, final, self._currencies.get(opening["session_id"], NO_CURRENCY))
 
-    def _known(self, ruleset_id: str, sha256: str) -> Watched | None:
+    def _known(self, ruleset_id: str, sha256: str) -> MonitoredRuleset | None:
         try:
             ruleset = load_ruleset(ruleset_id)
         except UnknownRulesetError:
@@ -156,7 +156,7 @@ class Watch:
         if ruleset.sha256 != sha256 or laws is None:
             return None
         decided = Decided(_strategy(ruleset), laws) if self._decisions else None
-        watched = self.rulesets[sha256] = Watched(ruleset, laws, decided=decided)
+        watched = self.rulesets[sha256] = MonitoredRuleset(ruleset, laws, decided=decided)
         return watched
 
 
@@ -199,7 +199,7 @@ def _of_log(place: str) -> Iterator[bytes]:
 # --- told -------------------------------------------------------------------------------------------------------------
 
 
-def tell(watched: Watched) -> Iterator[str]:
+def tell(watched: MonitoredRuleset) -> Iterator[str]:
     """Give the lines of one ruleset."""
     tally = watched.tally
     yield f"{watched.ruleset.id}: {tally.life.rounds:,} rounds ({tally.voids} void, {tally.unseen} seats not counted)"
@@ -236,7 +236,7 @@ def _line(reading: Reading) -> str:
     )
 
 
-def document(watched: Watched) -> dict[str, Any]:
+def document(watched: MonitoredRuleset) -> dict[str, Any]:
     """Return one ruleset as plain values; evidence without end is a text, for JSON has no number for it."""
     adjusted = watched.decided and watched.decided.adjusted()
     readings = [asdict(reading) for reading in watched.tally.readings(watched.laws)]
@@ -255,15 +255,15 @@ def document(watched: Watched) -> dict[str, Any]:
     }
 
 
-def is_alarming(watched: Watched) -> bool:
+def is_alarming(watched: MonitoredRuleset) -> bool:
     """Whether a figure has ever alarmed, or the decisions do now."""
     adjusted = watched.decided and watched.decided.adjusted()
     return bool(watched.first or (adjusted and adjusted.is_alarming))
 
 
-def run(places: Iterable[str], *, decisions: bool = False) -> Watch:
+def run(places: Iterable[str], *, decisions: bool = False) -> ReturnMonitor:
     """Watch places, one after the other as one. PlaceError."""
-    watch = Watch(decisions=decisions)
+    watch = ReturnMonitor(decisions=decisions)
     for place in places:
         for number, envelope in enumerate(envelopes(place), 1):
             try:
@@ -298,7 +298,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.writelines(f"not counted: {count} {what}\n" for what, count in watch.unread.items())
         sys.stdout.write(f"{waiting} rounds are open, or wait for one that began before them\n{verdict}\n")
     return 1 if alarming else 0 if rulesets else 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
-"""Reads the committed result of mutation testing (`make mutants`), and says where it no longer speaks of this code.
+"""Reads the committed result of mutation testing (`make mutants`) and finds out whether it is about this code.
 
-The result names the hash of every target and of every file the tests read. Refuses to pass an old result off as one of
-these files: `stale` names each file that has changed, is gone, or is a target that was not run.
+The result holds the hash of every target and of every file that the tests read. `stale` names each file that has
+changed or is missing, and each target that was not run.
 """
 
 from __future__ import annotations

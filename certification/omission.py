@@ -1,18 +1,19 @@
-"""`certify omission RECEIPT… --log LOG… --policy FILE --keys KEYS`: whether the log holds what the house signed.
+"""`certify omission RECEIPT… --log LOG… --policy FILE --keys KEYS`: checks whether the log holds a signed statement.
 
-A signed statement in somebody's hands, most of all the opening of a round, is a promise that it stands in the log after
-the stated delay at the latest. RECEIPT is its envelope, or export lines (with the `instance_start` of the instance that
-signed it, where the log does not hold that either). Of the log only the checkpoint and the hash tiles of level 0 are
-needed, which are open to everybody; an entry that is read besides counts if its hash stands there. LOG is a shard; a
-statement belongs into that of its half-year, and at the turn of one into that or the next.
+A signed statement in somebody's hands, above all the opening of a round, is a promise: it stands in the log after the
+stated delay at the latest. RECEIPT is its envelope, or export lines (with the `instance_start` of the instance that
+signed it, if the log does not hold that either). Of the log only the checkpoint and the hash tiles of level 0 are
+needed, which are open to everybody. Entries are read too where they are open, and count if their hash stands in a tile.
+LOG is a shard. A statement belongs to the shard of its half-year; near the turn of a half-year, to that or the next.
 
-INCLUDED (exit 0); NOT_YET_DUE (3): it is not there, and the house has time still; PROVEN_OMITTED (1): it is not there,
-and the cosignatures of the quorum, or a logged statement, are later than its time and the delay. WITHOUT_FINAL beside
-it: a round's opening is there, and no final, for longer than its jurisdiction lets an interrupted round stay open.
-STALE: the log's newest time lies so far behind `--now` that the log itself has stopped. AHEAD: the statement bears a
-time that has not come yet, by which the house would put off the day on which it is due. Refuses to accuse anybody by a
-receipt that does not verify, by shards into which the statement does not belong, by the log of another house, or by the
-clock of one witness where the quorum asks for more (exit 2).
+Answers: INCLUDED (exit 0). NOT_YET_DUE (3): it is missing, and its time has not run out. PROVEN_OMITTED (1): it is
+missing, and the cosignatures of the quorum, or a logged statement, are later than its time and the delay.
+Further lines: WITHOUT_FINAL: a round's opening is there without a final, for longer than the jurisdiction lets an
+interrupted round stay open. STALE: the log's newest time lies far behind `--now`, so the log itself has stopped. AHEAD:
+the statement bears a time in the future, which puts off the day on which it is due.
+
+Exit 2: nothing can be said: the receipt does not verify, the statement does not belong to these shards, or the log is
+another system's. The clock of one witness proves nothing where the quorum asks for more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Final
 
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file, whole_number
-from certification.sources import Source, SourceError, add_tls_options, open_source
+from certification.sources import LogSource, SourceError, add_tls_options, open_source
 from certification.tree import ENTRY, TILES, Tree, failure, read_accepted, read_bundle, read_hashes
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.jurisdictions import Jurisdiction
@@ -48,7 +49,7 @@ from rgs.core.tlog.tiles import TILE_WIDTH, Tile
 DELAY_S: Final = 86_400
 """The stated maximum delay (docs/formats.md, section 16)."""
 SKEW_S: Final = 3_600
-"""So far a clock of the house may be ahead of the one that turned the half-year; its guard stops play long before."""
+"""A server's clock may be this far ahead of the one that turned the half-year; its guard stops play long before."""
 RECEIPT_BYTES_MAX: Final = 64 * LINE_BYTES_MAX
 _OPEN: Final = KINDS["session_open"].payload_type.encode("ascii")
 _FINAL: Final = KINDS["round_final"].payload_type.encode("ascii")
@@ -56,8 +57,8 @@ _INCLUDED, _OMITTED, _UNUSABLE, _NOT_DUE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is to be said of one receipt."""
+class OmissionAnswer:
+    """The answer for one statement of a receipt."""
 
     status: int
     text: str
@@ -70,12 +71,12 @@ def read_receipt(data: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class Shard:
+class LogShard:
     """A log as it is read: its files, its checkpoint as the policy accepts it, whether others have witnessed it, where
     the leaf hashes that are looked for stand, and the SHA-256 of the leaf hashes of each bundle.
     """
 
-    source: Source
+    source: LogSource
     accepted: Accepted
     verdict: str
     places: Mapping[bytes, int]
@@ -109,7 +110,7 @@ class Shard:
         return max([self.accepted.seen_s * 1000, *_times(entries)])
 
 
-def read_shard(source: Source, trust: Trust, wanted: frozenset[bytes]) -> Shard:
+def read_shard(source: LogSource, trust: Trust, wanted: frozenset[bytes]) -> LogShard:
     """A shard, and where the wanted leaf hashes stand in it, as far as they do. SourceError; VerificationError unless
     the policy accepts it and the tiles have its root.
     """
@@ -125,7 +126,7 @@ def read_shard(source: Source, trust: Trust, wanted: frozenset[bytes]) -> Shard:
         bundles.append(_digest(hashes))
     if tree.root() != checkpoint.root:
         raise failure(TILES, "the tiles of level 0 do not have the root of the checkpoint")
-    return Shard(source, accepted, trust.verdict(list(accepted.witnessed)), found, bundles)
+    return LogShard(source, accepted, trust.verdict(list(accepted.witnessed)), found, bundles)
 
 
 def _digest(hashes: Iterable[bytes]) -> bytes:
@@ -135,7 +136,7 @@ def _digest(hashes: Iterable[bytes]) -> bytes:
 class Receipts:
     """The statements of a receipt, verified down to the root, with starts from the log where the receipt has none."""
 
-    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, shards: Sequence[Shard]) -> None:
+    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, shards: Sequence[LogShard]) -> None:
         self._keys = keys
         self._shards = shards
         self._started: set[str] = set()
@@ -153,14 +154,14 @@ class Receipts:
 
     @property
     def is_of_another_house(self) -> bool:
-        """Whether the log is open, and nothing in it is signed by these keys."""
+        """Whether the entries of the log can be read, and none is signed by these keys."""
         if any(shard.places for shard in self._shards):
             return False
         try:
             if any(self._is_authentic(entry) for shard in self._shards for entry in shard.entries()):
                 return False
         except (SourceError, VerificationError):
-            return False  # whose it is, the policy alone says
+            return False  # only the policy says whose log it is
         return any(shard.size for shard in self._shards)
 
     def _is_authentic(self, entry: bytes) -> bool:
@@ -188,7 +189,7 @@ class Receipts:
                 if _is_start(entry) and self._start(entry) and instance in self._started:
                     return
         raise KEY.failure(
-            f"neither receipt nor log has the instance_start of {instance}: whose key signed, none can say"
+            f"neither receipt nor log has the instance_start of {instance}: it cannot be said whose key signed"
         )
 
 
@@ -196,7 +197,7 @@ def _is_start(envelope: bytes) -> bool:
     return b'"payloadType":"application/vnd.rgs.instance-start.v1+json"' in envelope
 
 
-def newest_ms(shards: Sequence[Shard]) -> int:
+def newest_ms(shards: Sequence[LogShard]) -> int:
     """The latest time that any of the shards admits."""
     return max(shard.newest_ms for shard in shards)
 
@@ -205,37 +206,43 @@ def _times(entries: Sequence[bytes]) -> Iterator[int]:
     for entry in entries:
         try:
             kind, body = parse_statement(parse_envelope(entry))
-            if kind.numbered:  # not a root's: its clock is a person's
+            if kind.numbered:  # a root key's statement is dated by a person
                 yield parse_time(body["time"])
         except FormatError:
             continue
 
 
-def judge(statement: Statement, found: tuple[Shard, int] | None, shards: Sequence[Shard], delay_s: int) -> Answer:
-    """What is to be said of a statement that was looked for, and found in a shard at a place or not at all."""
+def judge(
+    statement: Statement, found: tuple[LogShard, int] | None, shards: Sequence[LogShard], delay_s: int
+) -> OmissionAnswer:
+    """The answer for a statement; `found` is the shard and the place in it, None if it is missing."""
     named = f"{statement.kind.name} {statement.hash}"
     if found is not None:
         checkpoint = found[0].accepted.checkpoint
-        return Answer(_INCLUDED, f"INCLUDED {named} as entry {found[1]} of {checkpoint.size} in {checkpoint.origin}")
+        return OmissionAnswer(
+            _INCLUDED, f"INCLUDED {named} as entry {found[1]} of {checkpoint.size} in {checkpoint.origin}"
+        )
     time, newest = parse_time(statement.body["time"]), newest_ms(shards)
     due = time + delay_s * 1000
     read = {_half_year(shard) for shard in shards}
     if missing := sorted({half_year(time - SKEW_S * 1000), half_year(time), half_year(due)} - read):
-        return Answer(_UNUSABLE, f"NOT_LOOKED_FOR {named}: signed {statement.body['time']}, so --log {missing[0]}, too")
+        return OmissionAnswer(
+            _UNUSABLE, f"NOT_LOOKED_FOR {named}: signed {statement.body['time']}, so --log {missing[0]}, too"
+        )
     told = f"signed {statement.body['time']}, due {format_time(due)}, the log has come to {format_time(newest)}"
     if due < newest:
         of = " nor of the ".join(f"{shard.size} entries of {shard.accepted.checkpoint.origin}" for shard in shards)
         seen = {name: at for shard in shards for name, at in shard.accepted.witnessed.items()}
         by = ", ".join(f"{name} at {format_time(at * 1000)}" for name, at in sorted(seen.items()))
-        return Answer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is none of the {of}, cosigned by {by}")
-    return Answer(_NOT_DUE, f"NOT_YET_DUE {named}: {told}")
+        return OmissionAnswer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is not among the {of}, cosigned by {by}")
+    return OmissionAnswer(_NOT_DUE, f"NOT_YET_DUE {named}: {told}")
 
 
-def _half_year(shard: Shard) -> str:
+def _half_year(shard: LogShard) -> str:
     return parse_origin(shard.accepted.checkpoint.origin)[1]
 
 
-def unfinished(openings: Sequence[Statement], shards: Sequence[Shard]) -> Iterator[str]:
+def unfinished(openings: Sequence[Statement], shards: Sequence[LogShard]) -> Iterator[str]:
     """The rounds of which the log holds the opening and no final, for longer than their jurisdiction allows.
 
     SourceError, VerificationError where the entries are not open to the caller. That what is found verifies, `certify
@@ -269,7 +276,7 @@ def unfinished(openings: Sequence[Statement], shards: Sequence[Shard]) -> Iterat
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="certify omission", description="Is a signed statement in the log?")
     parser.add_argument(
-        "receipt", type=Path, nargs="+", metavar="RECEIPT", help="an envelope, or export lines, of one house"
+        "receipt", type=Path, nargs="+", metavar="RECEIPT", help="an envelope, or export lines, of one system"
     )
     parser.add_argument(
         "--log", required=True, action="append", metavar="LOG", help="a shard of the log: a folder, or an address"
@@ -279,10 +286,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
-    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
-    parser.add_argument(
-        "--delay-s", type=whole_number(0), default=DELAY_S, help="the house's stated maximum delay, in seconds"
-    )
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="the operator's witness")
+    parser.add_argument("--delay-s", type=whole_number(0), default=DELAY_S, help="the stated maximum delay, in seconds")
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
     add_tls_options(parser)
     return parser
@@ -302,7 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         receipts = Receipts(envelopes, keys, shards)
         answers = list(_answers(receipts.statements, shards, options.delay_s))
         if any(answer.status == _OMITTED for answer, _ in answers) and receipts.is_of_another_house:
-            raise FileError("--log: nothing in it is signed by these --keys: it is another house's log")
+            raise FileError("--log: nothing in it is signed by these --keys: it is another system's log")
     except (FileError, SourceError, RgsError) as error:
         sys.stderr.write(f"certify omission: {error}\n")
         return _UNUSABLE
@@ -322,7 +327,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return next(status for status in (_OMITTED, _UNUSABLE, _NOT_DUE, _INCLUDED) if status in statuses)
 
 
-def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust], wanted: frozenset[bytes]) -> list[Shard]:
+def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust], wanted: frozenset[bytes]) -> list[LogShard]:
     """Each shard under its policy, or all under one. A policy names no key twice, and shards may share theirs."""
     logs: list[str] = options.log
     if len(trusted) not in {1, len(logs)}:
@@ -345,26 +350,22 @@ def _read_file(path: Path) -> list[bytes]:
     # The scope of an export is no entry; a statement of the key bundle is one when a node has taken it up.
     promised = [one for one, kind in read if kind.numbered]
     if not promised:
-        raise FileError(f"{path}: {read[0][1].name} is no statement that a house owes its log")
+        raise FileError(f"{path}: {read[0][1].name} is not a statement that must stand in the log")
     return promised
 
 
 def _answers(
-    statements: Sequence[Statement], shards: Sequence[Shard], delay_s: int
-) -> Iterator[tuple[Answer, Statement]]:
+    statements: Sequence[Statement], shards: Sequence[LogShard], delay_s: int
+) -> Iterator[tuple[OmissionAnswer, Statement]]:
     found = {hash_: (shard, place) for shard in shards for hash_, place in shard.places.items()}
     for one in statements:
         yield judge(one, found.get(bytes.fromhex(one.hash)), shards, delay_s), one
 
 
-def _tell_unfinished(included: Sequence[Statement], shards: Sequence[Shard]) -> None:
+def _tell_unfinished(included: Sequence[Statement], shards: Sequence[LogShard]) -> None:
     openings = [one for one in included if one.kind.name == "round_opening"]
     try:
         for line in unfinished(openings, shards) if openings else ():
             sys.stdout.write(f"{line}\n")
     except (SourceError, VerificationError):
-        sys.stdout.write("the finals were not looked for: the entries of the log are not open to you\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        sys.stdout.write("the finals were not read: the entries of the log are not open to you\n")

@@ -1,8 +1,8 @@
-"""Rounds that come more than once: exports that overlap, a file that is named twice. Counted twice a fair round is two
-equal ones, and every statistic over them is too large.
+"""Finds rounds that come more than once, because exports overlap or a file is named twice. A round that is counted
+twice would make every statistic over the rounds too large.
 
-A seat's opening is known again by instance, draw and seat number, and 16 bits of its hash: two bytes a round, in pages.
-Two houses whose instances have the same names are told apart by these bits. Verifies nothing: `certify replay` does.
+An opening is recognised by instance, draw, seat number and 16 bits of its hash. That takes two bytes a round. The bits
+tell two systems apart whose instances have the same names. Nothing is verified here: `certify replay` does that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PAGE: Final = 512
 _MARK: Final = 2
 
 
-class Seen:
+class SeenRounds:
     """The openings that were read so far."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Seen:
         self._again: set[str] = set()
 
     def is_again(self, opening_hash: str, opening: Mapping[str, Any]) -> bool:
-        """Whether this opening came before; its final, which is still to come, is then known, too."""
+        """Whether this opening came before; its final, which comes later, is then recognised too."""
         deal = opening["deal"]
         number, place = divmod(int(deal["draw_no"]), _PAGE)
         page = self._pages.setdefault(

@@ -1,9 +1,8 @@
-"""A pure function over many values, in processes of their own: the answers come in order, and few values are held.
+"""Runs a pure function over many values in processes. Answers come in order, and only a few values are held at a time.
 
-Each process has a pipe of its own, whose other end nobody holds but the thread that asks it: where a process is killed,
-at whatever moment, that pipe is at its end. The executor of the standard library shares its pipes among the processes:
-one that is started while another is killed is overlooked there, and keeps them open for ever. Refuses to go on without
-a process that was lost (ProcessLostError): an answer that is missing is no answer.
+Each process has its own pipe, and only the thread that asks it holds the other end. So a killed process closes its pipe
+at once. The standard library's executor shares pipes among processes: a process that starts while another is killed
+can be overlooked there and keep them open for ever. ProcessLostError where a process dies.
 """
 
 from __future__ import annotations
@@ -18,39 +17,55 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-_HELD: Final = 2
+HELD: Final = 2
 """Values that each process has before it."""
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
+_P = TypeVar("_P")
+"""The promise of an answer."""
 
 
 class ProcessLostError(ChildProcessError):
-    """A process was killed, perhaps for the memory that it took: nothing is said of what it worked on."""
+    """A process was killed, perhaps because it used too much memory: its answer is missing."""
 
 
 def over(work: Callable[[_A], _B], values: Iterable[_A], workers: int) -> Iterator[_B]:
-    """`work` of each value, in order; in this process if one worker is enough. ProcessLostError, and what it raises."""
+    """`work` of each value, in order; in this process if `workers` is 1. ProcessLostError, and what it raises."""
     if workers <= 1:
         yield from map(work, values)
         return
-    running: deque[Future[_B]] = deque()
     with pool(work, workers) as begin:
-        try:
-            for value in values:
-                running.append(begin(value))
-                if len(running) > workers * _HELD:
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
-        finally:
-            for answer in running:
-                answer.cancel()
+        for _, found in in_order(values, begin, Future.result, Future.cancel, workers * HELD + 1):
+            yield found
+
+
+def in_order(
+    values: Iterable[_A],
+    begin: Callable[[_A], _P],
+    wait: Callable[[_P], _B],
+    drop: Callable[[_P], object],
+    most: int,
+) -> Iterator[tuple[_A, _B]]:
+    """Each value and its answer, in order; at most `most` values are under way. What is not waited for is dropped."""
+    running: deque[tuple[_A, _P]] = deque()
+    try:
+        for value in values:
+            running.append((value, begin(value)))
+            if len(running) >= most:
+                first, promised = running.popleft()
+                yield first, wait(promised)
+        while running:
+            first, promised = running.popleft()
+            yield first, wait(promised)
+    finally:
+        for _, promised in running:
+            drop(promised)
 
 
 @contextmanager
 def pool(work: Callable[[_A], _B], workers: int) -> Iterator[Callable[[_A], Future[_B]]]:
-    """What takes a value and promises its answer. `work` goes to each process once, with all that it holds."""
+    """A function from a value to its future answer. `work` is sent to each process once, with its data."""
     spawn = multiprocessing.get_context("spawn")
     idle: SimpleQueue[Connection] = SimpleQueue()
     processes = []
@@ -86,7 +101,7 @@ def pool(work: Callable[[_A], _B], workers: int) -> Iterator[Callable[[_A], Futu
 
 
 def _answer(work: Callable[[Any], object], end: Connection) -> None:
-    """What a process of the pool does, as long as there is somebody to ask it."""
+    """The loop of a process of the pool, until its pipe closes."""
     with suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             value = end.recv()

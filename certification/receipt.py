@@ -1,12 +1,13 @@
-"""`certify receipt ENVELOPE PROOF --policy FILE [--root FINGERPRINT]`: one statement and its place in the log, offline.
+"""`certify receipt ENVELOPE PROOF --policy FILE [--root FINGERPRINT]`: verifies one statement and its place in the log,
+offline.
 
-ENVELOPE is the statement as it was signed, PROOF its `.tlog-proof` (C2SP tlog-proof). The key path stands in the
-proof's extra data, as `rgs receipt` puts it there (docs/formats.md, section 17): it is not signed by the log and need
-not be, since it verifies from the root; or `--keys` gives the bundle: the newest, which knows what was revoked since.
-Under a revoked key the receipt stands by its own proof, if that says what the revocation asks for (docs/keys.md): a
-place below its position, in a tree that a witness outside the house had cosigned by then.
+ENVELOPE is the signed statement, PROOF its `.tlog-proof` (C2SP tlog-proof). The key path stands in the proof's extra
+data, where `rgs receipt` puts it (docs/formats.md, section 17). The log does not sign it, and need not: it verifies
+from the root. `--keys` gives a key bundle instead; the newest one knows which keys were revoked since. Under a revoked
+key the receipt needs what the revocation asks for (docs/keys.md): a place below its position, in a tree that an outside
+witness had cosigned by then.
 
-Exit 0: it verifies; 1: it does not; 2: usage. Refuses a quorum of `none`.
+Exit 0: it verifies; 1: it does not (also under a quorum of `none`); 2: usage.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from certification.cosigned import Cosigned
+from certification.cosigned import CosignedCheckpoints
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file
 from certification.tree import verify_note_and_quorum
@@ -42,7 +43,7 @@ def verify_receipt(
     carried, start = parse_key_path(proof.extra)
     accepted = verify_note_and_quorum(proof.checkpoint, trust.policy)
     verify_log_proof(proof, leaf_hash(envelope))
-    cosigned = Cosigned(trust.policy, trust.own, [format_note(proof.checkpoint).decode()])
+    cosigned = CosignedCheckpoints(trust.policy, trust.own, [format_note(proof.checkpoint).decode()])
     keys = KeyBook(carried if bundle is None else bundle, root=root, witnessed=cosigned.witnessed)
     if root is not None and not keys.anchored:
         raise VerificationError(f"the root of the keys is {keys.root}, not {root}", field="root")
@@ -62,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--policy", required=True, type=Path, help="whom you trust (C2SP tlog-policy)")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
     parser.add_argument("--keys", type=Path, metavar="KEYS", help="a key bundle, instead of the one in the proof")
-    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="a witness of the house")
+    parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="the operator's witness")
     return parser
 
 
@@ -89,7 +90,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"INCLUDED {trust.verdict(witnesses)} {'ANCHORED' if anchored else 'UNANCHORED'}\n"
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,10 +1,11 @@
-"""Replay an export of signed statements from its files alone: `certify replay FILE… --keys KEYS [--root FINGERPRINT]`.
+"""`certify replay FILE… --keys KEYS [--root FINGERPRINT]`: replays an export of signed statements from its files alone.
 
-The procedure is `rgs.core.replay`, told in docs/verify.md; this reads files line by line, says what failed and counts.
-The last line is `N rounds verified, N failed, ANCHORED` or `… UNANCHORED`. Exit 0: no check failed and a round was
-verified, anchored or not; 1: a check failed, the root is another, or there was no round; 2: usage, unreadable files.
+The procedure is `rgs.core.replay` (docs/verify.md). This module reads the files line by line, prints what failed and
+counts. The last line is `N rounds verified, N failed, ANCHORED` or `… UNANCHORED`. Exit 0: no check failed and a round
+was verified, anchored or not; 1: a check failed, the root is another, or there was no round; 2: usage, unreadable
+files.
 
-Refuses a server, a database, a network; holds no line longer than a statement can be.
+Needs no server, database or network. Never holds a line that is longer than a statement can be.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from rgs.core.rulesets import Ruleset, parse_canonical_ruleset, parse_ruleset
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
 
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}")
-_DIGITS_MAX: Final = 18
 _LINE_MAX: Final = LINE_BYTES_MAX + 1
 """With its line feed."""
 _RULES_BYTES_MAX: Final = 1 << 18
@@ -48,7 +48,7 @@ def read_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 class _Told:
-    """Where failures and the summary go: for people, or one JSON object a line."""
+    """Prints failures and the summary: for people, or one JSON object a line."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -62,7 +62,8 @@ class _Told:
 
     def summary(self, summary: Summary | None, keys: KeyBook | None, verdict: str) -> None:
         if self._as_json:
-            self._write({"summary": {"verdict": verdict, **(_fields(summary, keys) if summary and keys else {})}})
+            counts = {**summary.fields(), "root": keys.root} if summary and keys else {}
+            self._write({"summary": {"verdict": verdict, **counts}})
             return
         if summary and keys:
             sys.stdout.writelines(f"{name:<12} {text}\n" for name, text in _rows(summary, keys))
@@ -73,10 +74,6 @@ class _Told:
     @staticmethod
     def _write(document: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
-
-
-def _fields(summary: Summary, keys: KeyBook) -> dict[str, Any]:
-    return {**{name: getattr(summary, name) for name in summary.__slots__}, "root": keys.root}
 
 
 def _rows(summary: Summary, keys: KeyBook) -> Iterator[tuple[str, str]]:
@@ -104,10 +101,10 @@ def _rows(summary: Summary, keys: KeyBook) -> Iterator[tuple[str, str]]:
 
 
 def _warnings(summary: Summary) -> Iterator[str]:
-    """What nobody may overlook, though no check failed."""
+    """Warnings that must be seen although no check failed."""
     if summary.seats_unrecoverable:
         yield (
-            f"EXPOSED: {summary.seats_unrecoverable} void seats whose deck nobody was shown (DECK_UNRECOVERABLE):"
+            f"EXPOSED: {summary.seats_unrecoverable} void seats whose deck was never shown (DECK_UNRECOVERABLE):"
             " what they would have returned is not known"
         )
     if summary.has_development_keys:
@@ -144,7 +141,7 @@ def _feed(procedure: Replay, line: bytes) -> list[VerificationError]:
 
 
 def _sign(text: str) -> None:
-    """A sign of life for a person who waits."""
+    """Progress for a person at a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
@@ -165,7 +162,7 @@ def read_file(path: Path, limit: int) -> bytes:
     return data
 
 
-def ruleset(path: Path) -> Ruleset:
+def _ruleset(path: Path) -> Ruleset:
     """A ruleset file: the TOML document, or its canonical form."""
     data = read_file(path, _RULES_BYTES_MAX)
     try:
@@ -174,7 +171,7 @@ def ruleset(path: Path) -> Ruleset:
         raise FileError(f"{path}: {error}") from error
 
 
-def jurisdiction(path: Path) -> Jurisdiction:
+def _jurisdiction(path: Path) -> Jurisdiction:
     """A jurisdiction file. FileError."""
     try:
         return parse_jurisdiction(read_file(path, _RULES_BYTES_MAX).decode())
@@ -182,19 +179,32 @@ def jurisdiction(path: Path) -> Jurisdiction:
         raise FileError(f"{path}: {error}") from error
 
 
+def add_rules_options(parser: argparse.ArgumentParser) -> None:
+    """The options for rules that are not shipped, which `rulebook_of` reads."""
+    parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
+    parser.add_argument(
+        "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
+    )
+
+
+def rulebook_of(options: argparse.Namespace) -> Rulebook:
+    """The shipped rules, and those of `add_rules_options`. FileError."""
+    return Rulebook(map(_ruleset, options.ruleset), map(_jurisdiction, options.jurisdiction))
+
+
 def fingerprint(text: str) -> str:
-    """What an option must be that names a root."""
+    """The type of an option that names a root."""
     if not _FINGERPRINT.fullmatch(text):
         raise argparse.ArgumentTypeError("a fingerprint is 64 lowercase hex digits")
     return text
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """What an option must be that counts from `least` on."""
+def whole_number(least: int, most: int = 10**18) -> Callable[[str], int]:
+    """The type of an option that is a number from `least` to `most`."""
 
     def read(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number from {least} on")
+        if not text.isascii() or not text.isdigit() or len(text) > len(str(most)) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from {least} to {most}")
         return int(text)
 
     return read
@@ -205,10 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="export lines; several are read as one")
     parser.add_argument("--keys", required=True, type=Path, metavar="KEYS", help="the key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
-    parser.add_argument("--ruleset", action="append", default=[], type=Path, metavar="FILE", help="a further ruleset")
-    parser.add_argument(
-        "--jurisdiction", action="append", default=[], type=Path, metavar="FILE", help="a further jurisdiction"
-    )
+    add_rules_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     return parser
 
@@ -218,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     told = _Told(as_json=arguments.json)
     try:
-        rulebook = Rulebook(map(ruleset, arguments.ruleset), map(jurisdiction, arguments.jurisdiction))
+        rulebook = rulebook_of(arguments)
         try:
             keys = KeyBook(read_file(arguments.keys, KEY_BUNDLE_BYTES_MAX), root=arguments.root)
         except VerificationError as error:
@@ -235,7 +242,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     told.summary(summary, keys, "ANCHORED" if keys.anchored else "UNANCHORED")
     return 1 if summary.failures or is_other_root or not summary.rounds_verified else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

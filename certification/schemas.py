@@ -1,8 +1,8 @@
-"""The JSON Schemas of all statements, from the shapes that the server signs by: `certify schemas DIRECTORY`.
+"""`certify schemas DIRECTORY`: writes the JSON Schemas of all statements, from the shapes that the server signs by.
 
-They are for those who parse statements with tools of their own, and lie in docs/schemas; a test refuses them when they
-differ from the shapes. Schema 2020-12. Refuses to say all there is to say: the canonical form, the times that exist and
-everything that a statement means are checked by the replay (docs/formats.md, docs/verify.md).
+They are for parsers in other languages and lie in docs/schemas; a test fails if they differ from the shapes. Schema
+2020-12. They do not say everything: the replay checks the canonical form, whether times exist, and what a statement
+means (docs/formats.md, docs/verify.md).
 """
 
 from __future__ import annotations
@@ -54,7 +54,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"certify schemas: {error}\n")
         return 2
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,15 +1,15 @@
-"""Rounds dealt, played and settled by the code that the server runs, against the exact figures: `certify simulate`.
+"""`certify simulate RULESET --rounds N [--seed HEX] [--workers N] [--z Z]`: plays rounds through the code that the
+server runs, and compares them with the exact figures.
 
-`certify simulate RULESET --rounds N [--seed HEX] [--workers N] [--z Z]`. Every deck comes from the production generator
-(reseeded from the operating system before each draw) or, with `--seed`, from its Hash_DRBG alone, so that a run can be
-repeated; the transcript becomes a deck as an auditor makes it. The player sees what `view` shows and plays best for the
-main bets, with every side bet placed; `deal`, `apply` and `settle` do the rest.
+Every deck comes from the production generator, reseeded from the operating system before each draw. With `--seed` it
+comes from its Hash_DRBG alone, so that a run can be repeated. The transcript becomes a deck as an auditor makes it. The
+player sees what `view` shows, plays best for the main bets and places every side bet. `deal`, `apply` and `settle` do
+the rest.
 
 For every bet the mean net win of n rounds is compared with the exact one, in units of its exact standard deviation over
 the root of n; for every action the same with its frequency. `z` is the interval (default 4.5: of a right program one
-figure in 150,000 lies outside). Exit 0: all inside; 1: one lies outside; 2: usage.
-
-Refuses to look at a run before its end: the number of rounds is named beforehand.
+figure in 150,000 lies outside). Exit 0: all inside; 1: one lies outside; 2: usage. The number of rounds is fixed
+beforehand: nothing is judged before the end.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from fractions import Fraction
 from functools import partial
 
 from certification.processes import ProcessLostError, over
+from certification.replay import whole_number
 from certification.rtp.certificate import Enumerated
 from certification.rtp.returns import ACTION_WORDS, Moments, action_frequencies, bet_moments, side_moments
 from certification.rtp.strategy import Decisions
+from certification.statistics import progress
 from rgs.core import games
 from rgs.core.errors import RgsError
 from rgs.core.games.types import Phase, SeatStakes
@@ -43,7 +45,7 @@ _Z_MAX = 100
 
 
 @dataclass(frozen=True)
-class Chunk:
+class RoundChunk:
     """What one worker plays in one go."""
 
     number: int
@@ -52,7 +54,7 @@ class Chunk:
 
 
 @dataclass
-class Tally:
+class SimulationTally:
     """Sums over rounds: what each bet won, net, in minor units, and how the rounds were played."""
 
     rounds: int
@@ -60,7 +62,7 @@ class Tally:
     net_minor: Counter[str]
     actions: Counter[str]
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: SimulationTally) -> None:
         """Take in the sums of other rounds at the same stakes."""
         self.rounds += other.rounds
         self.net_minor.update(other.net_minor)
@@ -68,7 +70,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FigureComparison:
     """One figure: exact, measured, and how many standard errors lie between."""
 
     name: str
@@ -77,14 +79,14 @@ class Comparison:
     z: float
 
 
-def play_chunk(decisions: Decisions, chunk: Chunk) -> Tally:
+def play_chunk(decisions: Decisions, chunk: RoundChunk) -> SimulationTally:
     """Play so many rounds through the production code and return their sums."""
     ruleset = decisions.ruleset
     # The least stake that every bet allows: side bets are as large as the ante.
     ante_minor = max(limits.min_minor for limits in ruleset.limits.values())
     bets = dict.fromkeys(ruleset.limits, ante_minor)
     stakes = SeatStakes(1, bets, games.dearest_finish(ruleset, bets))
-    tally = Tally(chunk.rounds, ante_minor, Counter(), Counter())
+    tally = SimulationTally(chunk.rounds, ante_minor, Counter(), Counter())
     decks = _decks(chunk)
     for _ in range(chunk.rounds):
         (seat,) = games.deal(ruleset, next(decks), [stakes])
@@ -97,7 +99,7 @@ def play_chunk(decisions: Decisions, chunk: Chunk) -> Tally:
     return tally
 
 
-def _decks(chunk: Chunk) -> Iterator[Sequence[int]]:
+def _decks(chunk: RoundChunk) -> Iterator[Sequence[int]]:
     if chunk.seed is None:
         generator = Generator(f"simulate-{os.getpid()}-{chunk.number}")
         while True:
@@ -130,10 +132,12 @@ def simulate(
     seed: bytes | None = None,
     workers: int = 1,
     told: Callable[[int], None] = lambda _: None,
-) -> Tally:
+) -> SimulationTally:
     """Play the rounds, in processes of their own if there is more than one worker; the same seed, the same sums."""
-    chunks = [Chunk(number, min(_CHUNK, rounds - start), seed) for number, start in enumerate(range(0, rounds, _CHUNK))]
-    total = Tally(0, 0, Counter(), Counter())
+    chunks = [
+        RoundChunk(number, min(_CHUNK, rounds - start), seed) for number, start in enumerate(range(0, rounds, _CHUNK))
+    ]
+    total = SimulationTally(0, 0, Counter(), Counter())
     for tally in over(partial(play_chunk, decisions), chunks, workers):
         total.ante_minor = tally.ante_minor
         total.add(tally)
@@ -144,7 +148,7 @@ def simulate(
 # --- against the exact figures ---
 
 
-def compare(ruleset: Ruleset, enumerated: Enumerated, tally: Tally) -> list[Comparison]:
+def compare(ruleset: Ruleset, enumerated: Enumerated, tally: SimulationTally) -> list[FigureComparison]:
     """Return every bet and every action that is ever taken beside its exact figure."""
     payments, counts = enumerated.payments, enumerated.counts
     exact = bet_moments(payments, counts)
@@ -160,9 +164,9 @@ def compare(ruleset: Ruleset, enumerated: Enumerated, tally: Tally) -> list[Comp
     return comparisons
 
 
-def _compared(name: str, exact: Moments, measured: Fraction, rounds: int) -> Comparison:
+def _compared(name: str, exact: Moments, measured: Fraction, rounds: int) -> FigureComparison:
     error = math.sqrt(exact.variance / rounds)
-    return Comparison(name, float(exact.mean), float(measured), float(measured - exact.mean) / error)
+    return FigureComparison(name, float(exact.mean), float(measured), float(measured - exact.mean) / error)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -174,16 +178,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RgsError as error:
         sys.stderr.write(f"certify simulate: {error}\n")
         return 2
-    best = enumerated.play
-    decisions = Decisions(ruleset, best.preflop, best.flop, best.river)
-
-    def told(rounds: int) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{rounds:,} of {arguments.rounds:,} rounds")
-            sys.stderr.flush()
-
     try:
-        tally = simulate(decisions, arguments.rounds, seed=arguments.seed, workers=arguments.workers, told=told)
+        tally = simulate(
+            Decisions.of(enumerated.play),
+            arguments.rounds,
+            seed=arguments.seed,
+            workers=arguments.workers,
+            told=lambda done: progress.show("rounds", done, arguments.rounds),
+        )
     except ProcessLostError as error:
         sys.stderr.write(f"certify simulate: {error}\n")
         return 2
@@ -206,17 +208,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="certify simulate", description="Play rounds against the exact figures.")
     parser.add_argument("ruleset", metavar="RULESET")
-    parser.add_argument("--rounds", type=_rounds, default=100_000, metavar="N")
+    parser.add_argument("--rounds", type=whole_number(1, 10**12), default=100_000, metavar="N")
     parser.add_argument("--seed", type=bytes.fromhex, metavar="HEX", help="for a run that can be repeated")
-    parser.add_argument("--workers", type=_rounds, default=os.cpu_count() or 1, metavar="N", help="processes")
+    parser.add_argument("--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="processes")
     parser.add_argument("--z", type=_errors, default=_Z, metavar="Z", help="standard errors that are allowed")
     return parser
-
-
-def _rounds(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**12:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^12")
-    return int(text)
 
 
 def _errors(text: str) -> float:
@@ -225,9 +221,5 @@ def _errors(text: str) -> float:
     except ValueError:
         errors = 0.0
     if not 0 < errors < _Z_MAX:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number above 0 and below {_Z_MAX}")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0 and below {_Z_MAX}")
     return errors
-
-
-if __name__ == "__main__":
-    sys.exit(main())

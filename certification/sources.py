@@ -1,9 +1,9 @@
-"""Where a log is read from: a folder, or its address over HTTP. Bounded in bytes and time; refuses to follow redirects.
+"""Where a log is read from: a folder, or an HTTP address. Bytes and time are bounded; redirects are not followed.
 
-A log may compress what it serves, asked or not (C2SP tlog-tiles): gzip is read, within the same bounds.
+A log may compress what it serves, asked or not (C2SP tlog-tiles): gzip is read within the same bounds.
 
-A file that is not there is an answer (None): the log is not whole. A source that cannot be asked is none, nor is one
-that breaks off in the middle of a file or takes longer than FILE_S over it: SourceError, and the log is not accused.
+A missing file is an answer (None): the log is not whole. SourceError where the source does not answer, breaks off in
+the middle of a file, or takes longer than FILE_S for one: that says nothing against the log.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _GONE: Final = frozenset({404, 410})
 
 
 class SourceError(Exception):
-    """The log cannot be read, whatever is in it."""
+    """The log cannot be read. This says nothing about its content."""
 
 
-class Source(Protocol):
+class LogSource(Protocol):
     """Files of a log by their paths."""
 
     def read(self, path: str, limit: int) -> bytes | None:
@@ -45,7 +45,7 @@ class Folder:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise SourceError(f"{folder} is no folder")
+            raise SourceError(f"{folder} is not a folder")
         self._folder = folder
 
     def read(self, path: str, limit: int) -> bytes | None:
@@ -115,13 +115,13 @@ class Web:
 
 
 def add_tls_options(parser: argparse.ArgumentParser) -> None:
-    """What https needs beside an address: a house guards the entries of its log by certificate."""
+    """The options of https: a server may guard the entries of its log by certificate."""
     parser.add_argument("--tls-ca", type=Path, metavar="FILE", help="whom https trusts, instead of the system's")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="your certificate, where entries are guarded")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
 
 
-def open_source(place: str, options: argparse.Namespace | None = None) -> Source:
+def open_source(place: str, options: argparse.Namespace | None = None) -> LogSource:
     """The source that a command line names; `options` are those of `add_tls_options`. SourceError."""
     if urlsplit(place).scheme not in {"http", "https"}:
         return Folder(Path(place))

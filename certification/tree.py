@@ -1,8 +1,8 @@
-"""The files of a log against its checkpoint: every entry hashed, every tile recomputed and compared, the root last.
+"""The files of a log against its checkpoint: every entry is hashed, every tile recomputed and compared, the root last.
 
-`Tree` is the right edge of what was read so far, at most 256 hashes a level; it grows bundle by bundle, so that a run
-goes on where another ended, and what was verified then is the beginning of what is verified now. Failures are
-VerificationErrors whose check is one of those of CHECKS. Refuses to take a hash from a tile: tiles are only compared.
+`Tree` holds the right edge of what was read, at most 256 hashes a level. It grows bundle by bundle, so a run goes on
+where the last one ended. Failures are VerificationErrors whose check is one of CHECKS. No hash is ever taken from a
+tile: tiles are only compared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from certification.sources import Source
+from certification.sources import LogSource
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.tlog.checkpoints import Checkpoint, parse_checkpoint
 from rgs.core.tlog.merkle import Frontier, root_of
@@ -43,7 +43,7 @@ TIMES: Final = "log times"
 ARTIFACTS: Final = "log artifacts"
 CHECKS: Final = (CHECKPOINT, QUORUM, CONSISTENCY, ENTRY, TILES, TIMES, ARTIFACTS)
 MARGIN_S: Final = 300
-"""So far apart may two right clocks be: the house's, a witness's, the auditor's."""
+"""Two correct clocks may differ by this much: the server's, a witness's, the auditor's."""
 
 
 def failure(check: str, message: str, **metadata: str | int) -> VerificationError:
@@ -51,15 +51,15 @@ def failure(check: str, message: str, **metadata: str | int) -> VerificationErro
     return VerificationError(message, check=check, **{name: str(value) for name, value in metadata.items()})
 
 
-def read_checkpoint(source: Source) -> Note:
-    """The note that is published, its form alone verified. VerificationError, SourceError."""
+def read_checkpoint(source: LogSource) -> Note:
+    """The published note; only its form is verified. VerificationError, SourceError."""
     note = _read_note(source, CHECKPOINT_PATH)
     if note is None:
         raise failure(CHECKPOINT, "there is no checkpoint")
     return note
 
 
-def read_accepted(source: Source, policy: Policy) -> tuple[Note, Accepted, Checkpoint]:
+def read_accepted(source: LogSource, policy: Policy) -> tuple[Note, Accepted, Checkpoint]:
     """The newest checkpoint that the policy accepts: the one that is published, or where its cosignatures have not come
     yet the one that is kept beside it until they have. Last what is published, signed by the log in any case.
     VerificationError, SourceError.
@@ -75,7 +75,7 @@ def read_accepted(source: Source, policy: Policy) -> tuple[Note, Accepted, Check
         return cosigned, verify_note_and_quorum(cosigned, policy), parse_checkpoint(note.text)
 
 
-def _read_note(source: Source, path: str) -> Note | None:
+def _read_note(source: LogSource, path: str) -> Note | None:
     data = source.read(path, NOTE_BYTES_MAX)
     try:
         return None if data is None else parse_note(data)
@@ -84,9 +84,9 @@ def _read_note(source: Source, path: str) -> Note | None:
 
 
 def verify_note_and_quorum(note: Note, policy: Policy) -> Accepted:
-    """The checkpoint as the policy accepts it. A quorum of none is no evidence, whatever the note holds."""
+    """The checkpoint as the policy accepts it. A quorum of `none` is refused: it proves nothing."""
     if policy.quorum == NONE:
-        raise failure(QUORUM, "the policy asks for no witness: a log that nobody watches is no evidence")
+        raise failure(QUORUM, "the policy asks for no witness: a log without witnesses proves nothing")
     try:
         return verify_checkpoint(note, policy)
     except FormatError as error:
@@ -109,7 +109,7 @@ class Tree:
         edge = TileSubtrees(lambda tile: self.levels[tile.level], self.size)
         return Frontier.read(edge, self.size).root()
 
-    def grow(self, source: Source | None, leaves: Sequence[bytes]) -> Iterator[VerificationError]:
+    def grow(self, source: LogSource | None, leaves: Sequence[bytes]) -> Iterator[VerificationError]:
         """Take in leaf hashes; compare each tile that they fill with its file, unless `source` is None."""
         for leaf in leaves:
             self.size += 1
@@ -128,7 +128,7 @@ class Tree:
                 hash_ = root_of(held)
                 level += 1
 
-    def finish(self, source: Source, checkpoint: Checkpoint) -> Iterator[VerificationError]:
+    def finish(self, source: LogSource, checkpoint: Checkpoint) -> Iterator[VerificationError]:
         """Compare the tiles that are not full, and the root with that of the checkpoint."""
         for level, held in enumerate(self.levels):
             if held:
@@ -138,7 +138,7 @@ class Tree:
             yield failure(TILES, f"the {self.size} entries do not have the root of the checkpoint", size=self.size)
 
 
-def read_bundle(source: Source, index: int, size: int) -> tuple[bytes, list[bytes]]:
+def read_bundle(source: LogSource, index: int, size: int) -> tuple[bytes, list[bytes]]:
     """A bundle as wide as it is in the tree of `size` leaves: its bytes, and the entries. VerificationError."""
     width = tile_width(ENTRIES, index, size)
     data, held = _read(source, Tile(ENTRIES, index, width), BUNDLE_BYTES_MAX, ENTRY)
@@ -148,8 +148,8 @@ def read_bundle(source: Source, index: int, size: int) -> tuple[bytes, list[byte
         raise failure(ENTRY, f"bundle {index}: {error.message}", bundle=index) from None
 
 
-def read_hashes(source: Source, tile: Tile) -> list[bytes]:
-    """The hashes of a tile. VerificationError where there is none of its width."""
+def read_hashes(source: LogSource, tile: Tile) -> list[bytes]:
+    """The hashes of a tile. VerificationError if it is missing or shorter."""
     data, held = _read(source, tile, _TILE_BYTES, TILES)
     try:
         return parse_tile(data, held)[: tile.width]
@@ -157,8 +157,8 @@ def read_hashes(source: Source, tile: Tile) -> list[bytes]:
         raise failure(TILES, f"{format_tile_path(tile)}: {error.message}") from None
 
 
-def _read(source: Source, tile: Tile, limit: int, check: str) -> tuple[bytes, int]:
-    """A file with the tile, as it is or full, and the width of what is in it: a partial one may be gone by now."""
+def _read(source: LogSource, tile: Tile, limit: int, check: str) -> tuple[bytes, int]:
+    """The file of a tile, partial or full, and its width: a partial one may have been deleted."""
     for width in dict.fromkeys((tile.width, TILE_WIDTH)):
         data = source.read(format_tile_path(Tile(tile.level, tile.index, width)), limit)
         if data is not None:
@@ -166,7 +166,7 @@ def _read(source: Source, tile: Tile, limit: int, check: str) -> tuple[bytes, in
     raise failure(check, f"{format_tile_path(tile)} is missing")
 
 
-def _compare(source: Source, tile: Tile, hashes: Sequence[bytes]) -> Iterator[VerificationError]:
+def _compare(source: LogSource, tile: Tile, hashes: Sequence[bytes]) -> Iterator[VerificationError]:
     try:
         if format_tile(read_hashes(source, tile)) != format_tile(hashes):
             yield failure(TILES, f"{format_tile_path(tile)} is not what the entries make", tile=format_tile_path(tile))

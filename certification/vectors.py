@@ -1,14 +1,14 @@
-"""Settle recorded rounds by a ruleset and compare every field: `certify vectors FILE --ruleset ID`.
+"""`certify vectors FILE --ruleset ID`: settles recorded rounds by a ruleset and compares every field.
 
-The rows are JSON lines as `tests/vectors/games/README.md` describes them. Each is dealt from a deck that holds its
-cards where the ruleset's deal procedure looks for them, and is played and settled by the code that the server runs,
-without the limits of a table. If a payout falls on half a unit that code refuses, as it must (RULEBOOK U-10); the
-fields are then compared at twice the stakes, and a row that agrees counts as refused. After a fold a row gives the side
-bet in two readings, on its own merits and forfeited; both are compared, the ruleset's own settlement with the one that
-it takes (U-8, C-7).
+The rows are JSON lines as `tests/vectors/games/README.md` describes them. Each round is dealt from a deck that holds
+its cards where the ruleset's deal procedure looks for them. The code that the server runs plays and settles it, without
+the limits of a table. Where a payout falls on half a unit that code refuses, as it must (RULEBOOK U-10: whole payouts).
+The fields are then compared at twice the stakes, and a row that agrees counts as refused. After a fold a row gives the
+side bet in two readings, on its own merits and forfeited. Both are compared, and the ruleset's own settlement with the
+one that it takes (U-8, C-7: side bets after a fold).
 
-Refuses, as an error with its line and never as a row left out: a row that is malformed, lacks a key or has one too
-many, whose decisions the game does not allow, or that is of another game; and a file without rows.
+A row is an error with its line, and never left out, if it is malformed, lacks a key or has one too many, has decisions
+that the game does not allow, or is of another game. A file without rows is an error too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ACTIONS: Final[Mapping[str, Action]] = {
 }
 
 
-class Verdict(Enum):
+class RowVerdict(Enum):
     """What became of a row; REFUSED is right where a payout falls on half a unit, and given only there."""
 
     PASSED = "passed"
@@ -102,7 +102,7 @@ class RowReader(CheckedRows):
         """Return a list of whole numbers."""
         values: list[Any] = self._take(key, list)
         if any(type(value) is not int for value in values):
-            raise self.refusal(key, "is no list of whole numbers")
+            raise self.refusal(key, "is not a list of whole numbers")
         return tuple(values)
 
     def units(self, key: str) -> Fraction:
@@ -155,9 +155,9 @@ def parse_row(line: bytes, ruleset: Ruleset) -> Row:
             line.decode(), object_pairs_hook=_without_duplicates, parse_float=_half, parse_constant=_half
         )
     except (ValueError, RecursionError) as error:
-        raise RowError(f"the row is no JSON: {error}") from error
+        raise RowError(f"the row is not JSON: {error}") from error
     if type(document) is not dict:
-        raise RowError("the row is no JSON object")
+        raise RowError("the row is not a JSON object")
     rows = RowReader(document)
     try:
         row = _row(rows, ruleset)
@@ -167,7 +167,7 @@ def parse_row(line: bytes, ruleset: Ruleset) -> Row:
     return row
 
 
-def check_row(ruleset: Ruleset, row: Row) -> tuple[Verdict, list[str]]:
+def check_row(ruleset: Ruleset, row: Row) -> tuple[RowVerdict, list[str]]:
     """Return the verdict on a row and the differences, each naming its field, the claim and what the ruleset makes."""
     try:
         scale, settlement = 1, _play(ruleset, row, 1)
@@ -180,11 +180,11 @@ def check_row(ruleset: Ruleset, row: Row) -> tuple[Verdict, list[str]]:
         if claim != computed[name]
     ]
     if differences:
-        return Verdict.FAILED, differences
-    return Verdict.PASSED if scale == 1 else Verdict.REFUSED, []
+        return RowVerdict.FAILED, differences
+    return RowVerdict.PASSED if scale == 1 else RowVerdict.REFUSED, []
 
 
-def check_lines(ruleset: Ruleset, content: bytes) -> Iterator[tuple[int, Verdict | None, list[str]]]:
+def check_lines(ruleset: Ruleset, content: bytes) -> Iterator[tuple[int, RowVerdict | None, list[str]]]:
     """Give for each line its number from 1, the verdict (None: an error) and what there is to say about it."""
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
         try:
@@ -211,14 +211,14 @@ def main(argv: list[str] | None = None) -> int:
     if not content:
         sys.stderr.write(f"error: {arguments.file} holds no rows\n")
         return 1
-    verdicts: Counter[Verdict | None] = Counter()
+    verdicts: Counter[RowVerdict | None] = Counter()
     for number, verdict, remarks in check_lines(ruleset, content):
         verdicts[verdict] += 1
         sys.stderr.writelines(f"line {number}: {remark}\n" for remark in remarks)
-    sys.stdout.write(", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict) + "\n")
+    sys.stdout.write(", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in RowVerdict) + "\n")
     if verdicts[None]:
-        sys.stderr.write(f"{verdicts[None]} lines are no rows of {ruleset.id}\n")
-    return 1 if verdicts[Verdict.FAILED] or verdicts[None] else 0
+        sys.stderr.write(f"{verdicts[None]} lines are not rows of {ruleset.id}\n")
+    return 1 if verdicts[RowVerdict.FAILED] or verdicts[None] else 0
 
 
 # --- reading a row ---
@@ -291,7 +291,7 @@ def _actions(rows: RowReader, row_format: RowFormat, ruleset: Ruleset) -> tuple[
         action = _ACTIONS.get(word)
         following = rules.transitions.get(phase, {})
         if action is None or action not in following:
-            raise rows.refusal(key, f"{word!r} is no decision at {phase}")
+            raise rows.refusal(key, f"{word!r} is not a decision at {phase}")
         actions.append(action)
         phase = following[action]
     if phase is not Phase.SHOWDOWN:
@@ -368,7 +368,3 @@ def _bet(name: str, bet: BetSettlement, scale: int) -> dict[str, object]:
         f"{name}.returned": Fraction(bet.returned_minor, scale),
         f"{name}.result": bet.result,
     }
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,11 +1,11 @@
-"""The bundle: a folder of files, their hashes in SHA256SUMS, the house's signature over these, and a zip of all.
+"""The bundle: a folder of files, their hashes in SHA256SUMS, a node's signature over these, and a zip of all.
 
 `SHA256SUMS` is what `sha256sum -c` reads. `dossier.jsonl` is one export line: the statement `report` with the name
-`dossier/sha256sums`, its SHA-256 and the time, under a node key (docs/formats.md); `signer.txt` holds the public key
-in hex, checked against the key's name in the envelope. Whose key that is, the key bundle says, or whoever brought the
-key's name from outside; without either the verdict is UNANCHORED.
+`dossier/sha256sums`, its SHA-256 and the time, under a node key (docs/formats.md). `signer.txt` holds the public key in
+hex, which must match the key id in the envelope. The key bundle, or a key id brought from outside, says whose key that
+is; without either the verdict is UNANCHORED.
 
-Refuses a folder with a file too many, a link, a name that leaves it, and files that are not those that were signed.
+VerificationError for a folder with a file too many, a link, a name that leaves it, or files other than those signed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def verify(
 ) -> Iterator[str]:
     """What holds, line by line. VerificationError at the first thing that does not; FormatError for a bad bundle.
 
-    `bundle` is the house's key bundle and `root` the fingerprint of its root, `keyid` the name of a key, all brought
+    `bundle` is the server's key bundle and `root` the fingerprint of its root, `keyid` the name of a key, all brought
     from outside.
     """
     sums = _small(folder, SUMS)
@@ -149,7 +149,7 @@ def _parse_sums(content: bytes) -> Iterator[tuple[str, str]]:
 def _names(folder: Path) -> Iterator[str]:
     for path in folder.rglob("*"):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise VerificationError(f"{path.relative_to(folder)} is no plain file", check="dossier")
+            raise VerificationError(f"{path.relative_to(folder)} is not a plain file", check="dossier")
         if path.is_file():
             yield path.relative_to(folder).as_posix()
 
@@ -199,7 +199,7 @@ def load_node_signer(home: Path, time_ms: int) -> Ed25519Signer:
         keys = home / str(settings.get("keys", "keys"))
         bundle = KeyBook((keys / "keys.json").read_bytes())
     except (OSError, ValueError) as error:
-        raise InvalidFieldError(f"{home} is no home with a key bundle: {error}", field="home") from None
+        raise InvalidFieldError(f"{home} is not a home with a key bundle: {error}", field="home") from None
     signer = load_signer(keys / "node.key")
     body = {"kind": "report", "name": REPORT_NAME, "sha256": "0" * 64, "time": format_time(time_ms)}
     line = format_line(ExportLine(seal_envelope(KINDS["report"].payload_type, format_canonical(body), signer), None))

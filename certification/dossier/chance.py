@@ -1,7 +1,7 @@
-"""The steps about chance: self-test, known answers, health tests, the shuffle battery, SP 800-22, programs of others.
+"""The steps about chance: self-test, known answers, health tests, the shuffle battery, SP 800-22, external programs.
 
-Each calls the code of the command of its name and gives plain values. What these show, and what they cannot, stands in
-docs/statistics.md. Refuses to call anything passed that did not run.
+Each calls the code of the command of its name and returns plain values. docs/statistics.md says what they show, and
+what they cannot. A step that did not run is not run, never passed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from certification.dossier.work import ROOT, Result, Told
 from certification.statistics import programs
 from certification.statistics.battery import battery, planting
 from certification.statistics.battery.command import document_of
-from certification.statistics.battery.decks import Production, Seeded, Source
+from certification.statistics.battery.decks import DeckSource, Production, Seeded
 from certification.statistics.sp800_22 import levels, reading, suite
 from certification.statistics.sp800_22.command import timed
 from rng import kat, selftest
@@ -32,7 +32,7 @@ _SEQUENCE_BITS: Final = 1_000_000
 _PIECE: Final = 1 << 24
 
 
-def source_of(parameters: Mapping[str, Any]) -> Source:
+def source_of(parameters: Mapping[str, Any]) -> DeckSource:
     """Where chance comes from: the production generator, or the seed of a run that can be repeated."""
     seed = parameters["seed"]
     return Seeded(bytes.fromhex(seed)) if seed else Production()
@@ -210,7 +210,7 @@ def run_sp800_22(parameters: Mapping[str, Any], told: Told) -> Result:
     }
 
 
-def _write_raw(source: Source, path: Path, count: int, told: Told) -> None:
+def _write_raw(source: DeckSource, path: Path, count: int, told: Told) -> None:
     """Write raw output. A production source is asked piece by piece; a seeded one would repeat itself."""
     with path.open("wb") as file:
         if isinstance(source, Seeded):
@@ -234,7 +234,9 @@ def run_programs(parameters: Mapping[str, Any], told: Told) -> Result:
     """The batteries of others that are on PATH; none where the plan leaves them out."""
     megabytes: int = parameters["megabytes"]
     if not megabytes:
-        outcomes = [programs.Outcome(program.name, "not run", "left out by this plan") for program in programs.PROGRAMS]
+        outcomes = [
+            programs.ProgramOutcome(program.name, "not run", "left out by this plan") for program in programs.PROGRAMS
+        ]
     else:
         outcomes = programs.run_all(megabytes, told=told)
     words = [outcome.word for outcome in outcomes]

@@ -1,11 +1,11 @@
 """The command `certify dossier [--quick] [--out DIR] [--resume] …` and `certify dossier verify DIR` (docs/dossier.md).
 
-Makes: runs the steps of the plan, each result kept in the work folder; writes the bundle into OUT and OUT.zip. Exit 0:
-everything ran and passed; 1: something failed; 2: usage; 3: nothing failed, and not everything ran (what did not is
-named), as always with --quick. A dossier that failed or is incomplete is written and signed like any other. Verifies:
-exit 0: files and signature hold; 1: they do not; 2: usage.
+Making runs the steps of the plan, keeps each result in the work folder, and writes the bundle into OUT and OUT.zip.
+Exit 0: everything ran and passed; 1: something failed; 2: usage; 3: nothing failed, but not everything ran (it names
+what did not), as always with --quick. A dossier that failed or is incomplete is written and signed all the same.
+Verifying: exit 0: files and signature hold; 1: they do not; 2: usage.
 
-Refuses to write into a folder that holds anything but an earlier dossier.
+OUT must be empty, missing or an earlier dossier: other files are never overwritten.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from certification.dossier import bundle
 from certification.dossier.document import document_of
 from certification.dossier.figures import figures_of
 from certification.dossier.page import render_page
-from certification.dossier.plan import Plan, full_plan, quick_plan, steps_of
+from certification.dossier.plan import DossierPlan, full_plan, quick_plan, steps_of
 from certification.dossier.work import ROOT, Done, Work
-from certification.replay import FileError, fingerprint, read_file
+from certification.replay import FileError, fingerprint, read_file, whole_number
 from certification.statistics import progress
 from rgs.core.errors import RgsError
 from rgs.core.statements import Ed25519Signer
@@ -39,6 +39,7 @@ _WORDS: Final = {
     "failed": "FAILED",
 }
 _STATUS: Final = {"passed": 0, "failed": 1, "incomplete": 3}
+_count = whole_number(1, 10**10)
 _APART: Final = {"manifest": "content", "sbom": "document"}
 """Results of which one field stands in a file of its own, not twice."""
 
@@ -69,11 +70,11 @@ def _make(arguments: Sequence[str]) -> int:
 
 
 def make_dossier(
-    plan: Plan, out: Path, work: Path | None, signer: Ed25519Signer | None, time_ms: int, *, resume: bool = False
+    plan: DossierPlan, out: Path, work: Path | None, signer: Ed25519Signer | None, time_ms: int, *, resume: bool = False
 ) -> dict[str, Any]:
     """Run the plan and write the bundle; its document. FileError for a folder that holds something else."""
     if out.exists() and any(out.iterdir()) and not (out / bundle.SUMS).is_file():
-        raise FileError(f"{out} holds something that is no dossier")
+        raise FileError(f"{out} holds files and is not a dossier")
     kept = Work(work or out.with_name(f"{out.name}.work"), resume=resume)
     steps = steps_of(plan)
     done: list[Done] = []
@@ -135,7 +136,7 @@ def _signer(asked: argparse.Namespace, time_ms: int) -> Ed25519Signer | None:
 def _verify(arguments: Sequence[str]) -> int:
     asked = _verify_parser().parse_args(arguments)
     if not asked.folder.is_dir():
-        raise FileError(f"{asked.folder} is no folder")
+        raise FileError(f"{asked.folder} is not a folder")
     keys = None if asked.keys is None else read_file(asked.keys, KEY_BUNDLE_BYTES_MAX)
     try:
         for line in bundle.verify(asked.folder, bundle=keys, root=asked.root, keyid=asked.keyid):
@@ -176,19 +177,9 @@ def _verify_parser() -> argparse.ArgumentParser:
         prog="certify dossier verify", description="Check the files and signature of a dossier."
     )
     parser.add_argument("folder", type=Path, metavar="DIR")
-    parser.add_argument("--keys", type=Path, metavar="KEYS", help="the house's key bundle")
+    parser.add_argument("--keys", type=Path, metavar="KEYS", help="the server's key bundle")
     parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
     parser.add_argument(
         "--keyid", type=fingerprint, metavar="KEYID", help="the signing key's name, brought from outside"
     )
     return parser
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**10:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^10")
-    return int(text)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

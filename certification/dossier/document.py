@@ -1,7 +1,7 @@
 """The dossier as one document of plain values: verdict, steps, clauses with their results, what is not covered.
 
 Pure over the results. The verdict is `failed` if a step or clause failed, `passed` if everything ran and passed, else
-`incomplete`: nothing failed, and not everything ran. Refuses to round any of these up.
+`incomplete`: nothing failed, but not everything ran.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
 from certification.dossier.clauses import WORDS, load_map, result_of
-from certification.dossier.plan import Plan
-from certification.dossier.work import Done
+from certification.dossier.plan import DossierPlan
+from certification.dossier.work import Done, version_of
 from rgs.core.times import format_time
 from rng import __version__ as rng_version
 
@@ -27,7 +26,7 @@ _NOT_COVERED: Final = Path(__file__).with_name("not_covered.toml")
 """What the dossier does not show, and why."""
 
 
-def document_of(plan: Plan, done: Sequence[Done], time_ms: int) -> dict[str, Any]:
+def document_of(plan: DossierPlan, done: Sequence[Done], time_ms: int) -> dict[str, Any]:
     """The document. `time_ms`: when it was made."""
     steps = {step.step.name: str(step.result["verdict"]) for step in done}
     tests = {
@@ -59,10 +58,10 @@ def document_of(plan: Plan, done: Sequence[Done], time_ms: int) -> dict[str, Any
         "made": format_time(time_ms),
         "plan": asdict(plan),
         "software": {
-            "rgs": _version("rgs"),
+            "rgs": version_of("rgs"),
             "rng": rng_version,
             "python": platform.python_version(),
-            **{name: _version(name) for name in ("numpy", "scipy", "numba", "cryptography")},
+            **{name: version_of(name) for name in ("numpy", "scipy", "numba", "cryptography")},
         },
         "verdict": "failed" if failed else "passed" if whole else "incomplete",
         "steps": [
@@ -88,10 +87,3 @@ def not_covered() -> list[dict[str, str]]:
     """What is not covered, `what` and `why` of each."""
     rows: list[dict[str, str]] = tomllib.loads(_NOT_COVERED.read_text(encoding="utf-8"))["not_covered"]
     return rows
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "absent"

@@ -1,6 +1,6 @@
 """The pictures of a dossier as SVG, from the plain values of its steps: the same bytes for the same values.
 
-Refuses to smooth, to leave out or to scale away: every value of a result is in its picture.
+Nothing is smoothed, left out or scaled away: every value of a result is in its picture.
 """
 
 from __future__ import annotations

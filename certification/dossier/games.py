@@ -1,7 +1,7 @@
 """The steps about games: recorded rounds settled, exact returns derived, rounds simulated through the production code.
 
-What the returns mean and how they are counted stands in docs/returns.md. A certificate that a plan does not derive anew
-is read as it was committed, and told as such: never as derived.
+docs/returns.md says what the returns mean and how they are counted. A certificate that a plan does not derive anew is
+read as it was committed, and reported as such: never as derived.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from certification.rtp.returns import format_decimal, format_fraction, nets, tal
 from certification.rtp.strategy import Decisions, Strategy
 from certification.simulate import compare, simulate
 from certification.strategy import grid
-from certification.vectors import Verdict, check_lines
+from certification.vectors import RowVerdict, check_lines
 from rgs.core.games.published import published_returns
 from rgs.core.rulesets import Ruleset, load_ruleset
 
@@ -46,8 +46,8 @@ def run_vectors(parameters: Mapping[str, Any], told: Told) -> Result:
             remarks += [f"line {number}: {remark}" for remark in said]
         counts = {word: found[word] for word in ("passed", "failed", "refused", "error")}
         rows.append({"ruleset": name, "file": path.name, **counts, "remarks": remarks[:20]})
-    held = sum(row[Verdict.PASSED.value] + row[Verdict.REFUSED.value] for row in rows)
-    wrong = sum(row[Verdict.FAILED.value] + row["error"] for row in rows)
+    held = sum(row[RowVerdict.PASSED.value] + row[RowVerdict.REFUSED.value] for row in rows)
+    wrong = sum(row[RowVerdict.FAILED.value] + row["error"] for row in rows)
     return {
         "verdict": "failed" if wrong or not held else "passed",
         "told": f"{held:,} of {held + wrong:,} recorded rounds settle as recorded",
@@ -112,10 +112,9 @@ def run_simulation(parameters: Mapping[str, Any], told: Told) -> Result:
     ruleset: Ruleset = load_ruleset(parameters["ruleset"])
     rounds: int = parameters["rounds"]
     enumerated = _enumerated(ruleset)
-    best = enumerated.play
     seed = parameters["seed"]
     tally = simulate(
-        Decisions(ruleset, best.preflop, best.flop, best.river),
+        Decisions.of(enumerated.play),
         rounds,
         seed=bytes.fromhex(seed) if seed else None,
         workers=workers_of(parameters),

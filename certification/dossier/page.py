@@ -1,6 +1,6 @@
-"""The dossier as one page that is read on screen and printed: no script, nothing loaded but the pictures beside it.
+"""The dossier as one page for screen and print: no script, nothing loaded but the pictures beside it.
 
-Every value is escaped by the template engine. Refuses to show anything that the document and the results do not hold.
+It shows only what the document and the results hold. The template engine escapes every value.
 """
 
 from __future__ import annotations
@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
 
 from certification.dossier.sbom import LOCKS
 from certification.dossier.software import property_of
+from certification.pages import template
 from certification.rtp.returns import format_decimal
 
-TEMPLATES: Final = Path(__file__).parent / "templates"
 _SURVIVORS_SHOWN: Final = 500
 _LEAST: Final = 1e-300
 _CHAPTERS: Final = (
@@ -42,22 +40,16 @@ _CHAPTERS: Final = (
 )
 
 
-@lru_cache(maxsize=1)
 def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+    return template(
+        __file__,
+        "dossier.html.j2",
+        number=lambda value: f"{value:,}",
+        p=_p,
+        percent=lambda text, places=4: f"{format_decimal(100 * Fraction(text), places)} %",
+        decimal=lambda text, places=6: format_decimal(Fraction(text), places),
+        slug=lambda word: str(word).replace(" ", "-"),
     )
-    environment.filters["number"] = lambda value: f"{value:,}"
-    environment.filters["p"] = _p
-    environment.filters["percent"] = lambda text, places=4: f"{format_decimal(100 * Fraction(text), places)} %"
-    environment.filters["decimal"] = lambda text, places=6: format_decimal(Fraction(text), places)
-    environment.filters["slug"] = lambda word: str(word).replace(" ", "-")
-    return environment.get_template("dossier.html.j2")
 
 
 def render_page(

@@ -1,7 +1,8 @@
-"""What a dossier consists of: its steps in order, full or quick, and how much each looks at.
+"""The steps of a dossier in order, full or quick, and the sample size of each.
 
-The quick plan does the same with smaller samples, derives the returns of one ruleset of each game and reads the others
-as they were committed; it is for continuous integration, and its pages say so. Refuses sizes that no step works with.
+The quick plan takes the same steps with smaller samples. It derives the returns of one ruleset of each game and reads
+the others as they were committed. It is for continuous integration, and its pages say so. InvalidFieldError for sizes
+that no step works with.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from certification.dossier import chance, games, software
 from certification.dossier.clauses import load_map, named_tests
-from certification.dossier.work import ALL, CHANCE, GAMES, Step
+from certification.dossier.work import ALL, CHANCE, GAMES, DossierStep
 from certification.mutants import RESULT
 from rgs.core.errors import InvalidFieldError
 from rgs.core.rulesets import SHIPPED_RULESETS
@@ -24,7 +25,7 @@ _SEED_BYTES: Final = 64
 
 
 @dataclass(frozen=True)
-class Plan:
+class DossierPlan:
     """Sizes. `derived` are the rulesets whose returns are derived anew, `simulated` those that are played.
 
     `workers`: processes, 0 as many as there are cores. `seed`: hex; chance comes from it instead of the production
@@ -54,9 +55,9 @@ class Plan:
             raise InvalidFieldError(f"seed must be at most {_SEED_BYTES} bytes in lowercase hex", field="seed")
 
 
-def full_plan(decks: int = 10_000_000, rounds: int = 10_000_000, seed: str = "") -> Plan:
+def full_plan(decks: int = 10_000_000, rounds: int = 10_000_000, seed: str = "") -> DossierPlan:
     """What a release needs: hours."""
-    return Plan(
+    return DossierPlan(
         name="full",
         decks=tuple(sorted({min(size, decks) for size in (100_000, 1_000_000, decks)})),
         replicates=200,
@@ -73,9 +74,9 @@ def full_plan(decks: int = 10_000_000, rounds: int = 10_000_000, seed: str = "")
     )
 
 
-def quick_plan(seed: str = "") -> Plan:
+def quick_plan(seed: str = "") -> DossierPlan:
     """The same with small samples: about a minute on two cores that have nothing else to do."""
-    return Plan(
+    return DossierPlan(
         name="quick",
         decks=(100_000,),  # the fewest at which every test of the battery is applicable
         replicates=30,
@@ -93,11 +94,11 @@ def quick_plan(seed: str = "") -> Plan:
     )
 
 
-def steps_of(plan: Plan) -> list[Step]:
+def steps_of(plan: DossierPlan) -> list[DossierStep]:
     """The steps in the order in which they run."""
 
-    def step(name: str, title: str, run: Any, reads: Sequence[str] = (), **parameters: Any) -> Step:
-        return Step(name, title, run, parameters, reads)
+    def step(name: str, title: str, run: Any, reads: Sequence[str] = (), **parameters: Any) -> DossierStep:
+        return DossierStep(name, title, run, parameters, reads)
 
     seeded: Mapping[str, Any] = {"seed": plan.seed, "alpha": ALPHA, "workers": plan.workers}
     return [

@@ -1,9 +1,9 @@
 """The software bill of materials as CycloneDX 1.5 JSON, from the hash-locked requirements and installed metadata.
 
-One component a locked version of a package, with its package URL, the SHA-256 of every file that the lock accepts, and
-the licence that the installed package declares. A package that the lock names and that is not installed here (another
-platform's) says so and has no licence. `validate_sbom` checks the fields that the specification demands, those that are
-used here; the whole schema is not shipped. Refuses a lock that it cannot read line by line.
+One component for each locked version of a package, with its package URL, the SHA-256 of every file that the lock
+accepts, and the licence that the installed package declares. A locked package that is not installed here (it is for
+another platform) says so and has no licence. `validate_sbom` checks the fields that the specification demands among
+those used here; the whole schema is not shipped. FormatError for a line of a lock that cannot be read.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Locked:
 
 
 def read_lock(text: str) -> Iterator[Locked]:
-    """The packages of a lock; FormatError for a line that is none of a lock's."""
+    """The packages of a lock; FormatError for a line that does not belong in a lock."""
     head: tuple[str, str, str] | None = None
     hashes: list[str] = []
     asked_by: list[str] = []
@@ -180,7 +180,7 @@ def validate_sbom(document: Mapping[str, Any]) -> list[str]:
     for part in components:
         faults += _component_faults(part)
     for row in document.get("dependencies", ()):
-        faults += [f"dependency {ref} is no component" for ref in (row["ref"], *row["dependsOn"]) if ref not in refs]
+        faults += [f"dependency {ref} is not a component" for ref in (row["ref"], *row["dependsOn"]) if ref not in refs]
     return faults
 
 

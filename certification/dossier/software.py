@@ -1,7 +1,7 @@
 """The steps about the software: its manifest, the tests of the clauses, mutation testing, what it is made of.
 
-Other programs do the work and leave their answer: `certify manifest`, pytest, and `tools/mutants.py` with its file.
-Refuses to call passed what did not run, or left nothing: it is not run.
+Other programs do the work and leave their answer: `certify manifest`, pytest, and `tools/mutants.py` with its file. A
+program that did not run, or left no answer, is not run, never passed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The work folder: the result of each step as a file, with the hash of what it was made from.
 
-A step whose inputs (parameters, the bytes of the software that it runs, the versions that it runs on) are those of its
-file need not run again. Files are written whole or not at all. Refuses nothing: a file that is not understood counts as
-none, and its step runs.
+A step need not run again if its inputs are those of its file: parameters, bytes of the software that it runs, versions
+of the libraries. Files are written whole or not at all. A file that cannot be read counts as missing: its step runs.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Step:
+class DossierStep:
     """One step: `run` is given its parameters and tells its progress; `reads` are files and folders it depends on."""
 
     name: str
@@ -61,7 +60,7 @@ class Step:
             "parameters": self.parameters,
             "reads": {name: tree_sha256(root / name) for name in self.reads},
             "python": platform.python_version(),
-            "versions": {name: _version(name) for name in _RUN_ON},
+            "versions": {name: version_of(name) for name in _RUN_ON},
         }
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
@@ -70,7 +69,7 @@ class Step:
 class Done:
     """A step's result, and what it took; `is_kept`: it was there from an earlier run."""
 
-    step: Step
+    step: DossierStep
     result: Result
     inputs: str
     took_s: float
@@ -85,7 +84,7 @@ class Work:
         self._resume = resume
         folder.mkdir(parents=True, exist_ok=True)
 
-    def do(self, step: Step, told: Told) -> Done:
+    def do(self, step: DossierStep, told: Told) -> Done:
         """Run the step, or take what it gave before from the same inputs."""
         path = self._folder / f"{step.name}.json"
         inputs = step.inputs()
@@ -113,7 +112,7 @@ def _read(path: Path, inputs: str) -> dict[str, Any] | None:
 
 @cache
 def tree_sha256(path: Path) -> str:
-    """SHA-256 over names and contents of a file or folder, caches left out; of nothing where there is none."""
+    """SHA-256 over names and contents of a file or folder, caches left out; the hash of nothing if it is missing."""
     files = [path] if path.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
     digest = hashlib.sha256()
     for file in files:
@@ -124,7 +123,8 @@ def tree_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _version(name: str) -> str:
+def version_of(name: str) -> str:
+    """The version of an installed package, or `absent`."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,11 +1,11 @@
 """The certificate of a ruleset: everything that its enumeration says, as one document of exact numbers.
 
 The document is a pure function of the ruleset: no time, no machine, no float. Its file is named by the ruleset's hash
-(`rgs/core/certificate_data/<sha256>.json`); the server reads returns there and nowhere else (docs/returns.md tells what
-each row means). Fractions are "NUM/DEN" in lowest terms, `standard_deviation` is a decimal of twelve places.
+(`rgs/core/certificate_data/<sha256>.json`), and the server reads returns only there. docs/returns.md says what each row
+means. Fractions are "NUM/DEN" in lowest terms, `standard_deviation` is a decimal of twelve places.
 
-Refuses to be made when the two ways to the expected value, backwards through the decisions and forwards through the
-counted deals, differ.
+EnumerationError if the two ways to the expected value differ: backwards through the decisions, and forwards through the
+counted deals.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from certification.rtp.enumeration import (
     DEALERS,
     DEALS,
     RIVERS,
-    Counts,
-    Play,
+    BestPlay,
+    DealCounts,
     boards_of,
     count,
     hole_numbers,
@@ -105,18 +105,25 @@ def format_certificate(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _returns(payments: Payments, counts: Counts) -> dict[str, Any]:
-    main, wager = main_moments(payments, counts), total_wager(payments, counts)
+def _returns(payments: Payments, counts: DealCounts) -> dict[str, Any]:
+    main = main_moments(payments, counts)
     return {
-        "expected_value_per_ante": format_fraction(main.mean),
-        "return_initial": format_fraction(1 + main.mean),
-        "expected_total_wager": format_fraction(wager),
-        "return_total": format_fraction(1 + main.mean / wager),
+        **_means(payments, counts),
         "variance": format_fraction(main.variance),
         "standard_deviation": format_root(main.variance),
         "action_frequency": {
             action: format_fraction(share) for action, share in action_frequencies(payments, counts).items()
         },
+    }
+
+
+def _means(payments: Payments, counts: DealCounts) -> dict[str, str]:
+    mean, wager = main_moments(payments, counts).mean, total_wager(payments, counts)
+    return {
+        "expected_value_per_ante": format_fraction(mean),
+        "return_initial": format_fraction(1 + mean),
+        "expected_total_wager": format_fraction(wager),
+        "return_total": format_fraction(1 + mean / wager),
     }
 
 
@@ -128,7 +135,7 @@ def _spread(moments: Moments) -> dict[str, str]:
     }
 
 
-def _ties(best: Play, counts: Counts) -> dict[str, Any]:
+def _ties(best: BestPlay, counts: DealCounts) -> dict[str, Any]:
     """Return where a decision is exactly indifferent, and in how many of the rounds it comes up."""
     states = flops().states
     reached = best.preflop[hole_numbers()[states.hole[:, 0], states.hole[:, 1]]] == PASS
@@ -146,7 +153,7 @@ def _ties(best: Play, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _forfeits(payments: Payments, best: Play, counts: Counts) -> dict[str, Any]:
+def _forfeits(payments: Payments, best: BestPlay, counts: DealCounts) -> dict[str, Any]:
     """Return what folds take from the side bet, for two kinds of player: see docs/returns.md."""
     if payments.ruleset.side_bet_survives_fold:
         return {"rule": "paid", "forfeited": format_fraction(Fraction(0)), "players": {}}
@@ -166,7 +173,7 @@ def _forfeits(payments: Payments, best: Play, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _player(payments: Payments, counts: Counts) -> dict[str, Any]:
+def _player(payments: Payments, counts: DealCounts) -> dict[str, Any]:
     """Return the figures of a player who always makes the side bet, as large as the ante, under the ruleset's fold."""
     main, wager = main_moments(payments, counts), total_wager(payments, counts)
     side = side_moments(payments, counts, forfeited=True)
@@ -187,17 +194,13 @@ def _player(payments: Payments, counts: Counts) -> dict[str, Any]:
 def _exactly_two(ruleset: Ruleset) -> dict[str, Any]:
     """Return the returns of the game that H-5 is not: two own cards and three of the board, exactly."""
     done = Enumerated(ruleset, exactly_two=True)
-    main, wager = main_moments(done.payments, done.counts), total_wager(done.payments, done.counts)
     return {
-        "expected_value_per_ante": format_fraction(main.mean),
-        "return_initial": format_fraction(1 + main.mean),
-        "expected_total_wager": format_fraction(wager),
-        "return_total": format_fraction(1 + main.mean / wager),
+        **_means(done.payments, done.counts),
         "side_return": format_fraction(1 + side_moments(done.payments, done.counts, forfeited=False).mean),
     }
 
 
-def _outcomes(payments: Payments, counts: Counts) -> dict[str, Any]:
+def _outcomes(payments: Payments, counts: DealCounts) -> dict[str, Any]:
     """Return all deals, so that anyone can price them anew: action -> class -> deals by (qualifies, outcome)."""
     columns = [f"{'' if qualifies else 'un'}qualified_{outcome}" for qualifies in (0, 1) for outcome in OUTCOMES]
     names = ("raised_preflop", "raised_flop", "raised_river", "folded")
@@ -211,7 +214,7 @@ def _outcomes(payments: Payments, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _verify(best: Play, counts: Counts) -> None:
+def _verify(best: BestPlay, counts: DealCounts) -> None:
     """Raise EnumerationError unless every deal is counted once and the value found backwards is the one counted."""
     payments = best.payments
     value = main_moments(payments, counts).mean

@@ -1,8 +1,8 @@
-"""The command `certify rtp`: the certificate of a ruleset, for people or as JSON, and what it took.
+"""The command `certify rtp`: the certificate of a ruleset, for people or as JSON, and the CPU time that it took.
 
-Exit 0: done; 1: `--check` found that the committed certificate is another, or none; 2: usage, a ruleset that is not
-shipped or not covered, or a file that cannot be written. Times go to standard error with `--json`, so that standard
-output is the document alone.
+Exit 0: done; 1: `--check` found another committed certificate, or none; 2: usage, a ruleset that is not shipped or not
+covered, or a file that cannot be written. With `--json` times go to standard error, so that standard output is the
+document alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="compare with the committed certificate")
     arguments = parser.parse_args(argv)
     if arguments.write and not arguments.write.is_dir():
-        parser.error(f"argument --write: {arguments.write} is no directory")
+        parser.error(f"argument --write: {arguments.write} is not a directory")
     try:
         ruleset = load_ruleset(arguments.ruleset)
         evaluator.cache_clear()

@@ -1,10 +1,10 @@
-"""`compiled`: numba's compiler, with the types of the function kept and the machine code cached on disk; its time.
+"""`compiled`: numba's compiler, with typed functions and machine code cached on disk; and a timer of compilation.
 
-The cache lies in the user's folder for caches, never beside our source as numba would have it: a file there that
-nothing lists keeps a server from starting (docs/manifest.md).
+The cache lies in the user's cache folder and not beside our source, where numba would put it: a file there that no
+manifest lists keeps a server from starting (docs/manifest.md).
 
-The loops of the enumeration are plain Python functions over integer arrays; without numba they would give the same
-numbers in a day. Refuses floats by habit, not by force: no loop of this package makes one.
+The loops of the enumeration are plain Python functions over integer arrays. Without numba they would give the same
+numbers in a day. No loop of this package makes a float.
 """
 
 from __future__ import annotations

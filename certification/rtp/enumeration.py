@@ -1,11 +1,11 @@
-"""One ruleset played out: the best decision at every state and what comes of all 2.78e13 deals.
+"""Plays one ruleset out: the best decision at every state, and the results of all 2.78e13 deals.
 
 `play` finds the best play for the main bets alone, or for these and a side bet of the size of the ante together (the
-two differ where a fold forfeits the side bet); `count` counts the deals under it. A **deal** is an ordered tale: a
-hole, a flop, turn and river as a pair, a dealer's hand: C(52,2) x C(50,3) x C(47,2) x C(45,2), all equally likely.
+two differ where a fold forfeits the side bet); `count` counts the deals under it. A **deal** is ordered: a hole, a
+flop, turn and river as a pair, a dealer's hand: C(52,2) x C(50,3) x C(47,2) x C(45,2), all equally likely.
 
-Where two decisions are worth exactly the same, `count` is told which to take; every figure but the stakes and what
-follows from them is the same either way.
+Where two decisions are worth exactly the same, the caller of `count` says which to take. Only the stakes, and what
+follows from them, depend on that.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DEALS: Final = comb(52, 2) * comb(50, 3) * RIVERS * DEALERS
 
 
 @dataclass(frozen=True, eq=False)
-class Play:
+class BestPlay:
     """Best play: `preflop[hole number]`, `flop[state]` and `river[entry]` are PASS, RAISE or EITHER.
 
     `values` and `holes` are what the decisions were taken on (`certification.rtp.decisions`); where the side bet was
@@ -69,12 +69,12 @@ class Play:
         return sum(int(max(self.raised(number), self.holes[number, REST])) for number in range(HOLES))
 
     def raised(self, number: int) -> int:
-        """Return what the largest bet before the flop is worth with a hole, or less than all else if there is none."""
+        """Return what the largest bet before the flop is worth with a hole, or less than all else without one."""
         return raised_value(self.payments, self.holes[number])
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class DealCounts:
     """All deals: `final[how, class, qualifies, outcome]`, and `five[how, class]` by the first five cards.
 
     `how` is RAISED_PREFLOP, RAISED_FLOP, RAISED_RIVER or FOLDED. `indifferent_rivers` counts the deals in which the
@@ -102,12 +102,12 @@ def boards_of(payments: Payments, *, exactly_two: bool = False) -> Boards:
     return count_boards(evaluator().tables, payments.least_qualified, exactly_two=exactly_two)
 
 
-def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> Play:
+def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> BestPlay:
     """Return the best play, for the main bets or for these and the side bet together."""
     opening = sum(payments.main.values(), start=np.zeros((len(payments.final.names), 2, 3), dtype=np.int64))
     on_five = np.zeros(len(evaluator().hands), dtype=np.int64)
     fold = payments.folded
-    # A side bet that a fold does not touch is none of the player's decisions.
+    # A side bet that a fold does not touch does not affect the player's decisions.
     if with_side_bet and not payments.ruleset.side_bet_survives_fold:
         fold += payments.side_folded
         if payments.ruleset.rules.side_bet_on_flop:
@@ -131,12 +131,12 @@ def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> 
         RAISE if value > rest else PASS if value < rest else EITHER
         for value, rest in zip(raised, holes[:, REST].tolist(), strict=True)
     ]
-    return Play(
+    return BestPlay(
         payments, boards, with_side_bet, values, holes, np.array(preflop, dtype=np.uint8), flop, river, five_strength
     )
 
 
-def count(best: Play, *, raise_ties: bool = False) -> Counts:
+def count(best: BestPlay, *, raise_ties: bool = False) -> DealCounts:
     """Return the count of all deals under best play; indifferent decisions are folded or checked, or raised."""
     states = flops().states
     accepted = (RAISE, EITHER) if raise_ties else (RAISE,)
@@ -151,7 +151,7 @@ def count(best: Play, *, raise_ties: bool = False) -> Counts:
     how[how == RAISED_RIVER] = RAISED_RIVER if best.payments.river_multiple else RAISED_RIVER + 1
     five = np.zeros((4, len(best.payments.five.names)), dtype=np.int64)
     np.add.at(five, (how, best.payments.five.of_strength[best.five_strength]), state_weights() * RIVERS * DEALERS)
-    return Counts(final, five, indifferent * DEALERS)
+    return DealCounts(final, five, indifferent * DEALERS)
 
 
 @cache

@@ -1,13 +1,14 @@
-"""The worth of hands as dense integers, taken hand by hand from the evaluator that settles rounds (`rgs.core.hands`).
+"""The worth of hands as dense integers, taken from the evaluator that settles rounds (`rgs.core.hands`).
 
-Five cards without a flush are worth what their ranks are worth, and there are 6,175 multisets of five ranks; with a
-flush, what the set of their ranks is worth, and there are 1,287. The production evaluator is asked once about each;
-these are all 7,462 different worths, and the **strength** of a hand is its place among them, 0 the worst: equal
-strengths tie, the larger one wins (RULEBOOK H-2 to H-4). Seven cards are worth the best five of them (H-5), without a
-flush and within each suit apart; a test holds all of these against the production evaluator on seven cards.
+Five cards without a flush are worth what their ranks are worth: 6,175 multisets of five ranks. With a flush they are
+worth what the set of their ranks is worth: 1,287 sets. The production evaluator is asked once about each. These are all
+7,462 different worths, and the **strength** of a hand is its place among them, 0 the worst: equal strengths tie, the
+larger one wins (RULEBOOK H-2 to H-4: ranking of hands). Seven cards are worth the best five of them (H-5: best five of
+seven), without a flush and within each suit apart. A test compares all of these with the production evaluator on seven
+cards.
 
-Multisets of ranks are the nodes of an automaton: `step[node, rank]` is the node with one card more. Refuses nothing;
-a fifth card of a rank leads to -1.
+Multisets of ranks are the nodes of an automaton: `step[node, rank]` is the node with one card more. A fifth card of a
+rank leads to -1.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a ruleset pays, as tables of whole numbers: from the game's own tables and the production paytables.
+"""What a ruleset pays, as tables of whole numbers, from the game's own tables and the production paytables.
 
 Stakes are one ante, the other main bets as the rules make them, and a side bet as large as the ante. Every amount is in
-units of `1 / scale` antes, `scale` being the least number that makes all of the ruleset's odds whole.
+units of `1 / scale` antes; `scale` is the least number that makes all of the ruleset's odds whole.
 
-Refuses a game whose decisions are not: at most one bet before the flop, on the flop and on the river each; and odds so
-long that the sums of the enumeration could overflow.
+An error for a game that allows more than one bet before the flop, on the flop or on the river, and for odds so long
+that the sums of the enumeration could overflow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the counted deals come to: returns, wagers, spreads and frequencies, as exact fractions.
+"""Returns, wagers, spreads and frequencies of the counted deals, as exact fractions.
 
-Everything is per ante and per round dealt. `return_initial` is 1 + the expected value per ante; `return_total` is 1 +
+Everything is per ante and per round dealt. `return_initial` is 1 + the expected value per ante. `return_total` is 1 +
 the expected value over the expected total wager on the main bets (one less the element of risk). A side bet has the
-size of the ante and its `return` is its own merit, as if no fold could forfeit it; what a fold takes from it stands
+size of the ante. Its `return` is its own merit, as if no fold could forfeit it; what a fold takes from it stands
 apart.
 """
 
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from certification.rtp.boards import LOST, TIED, WON
 from certification.rtp.decisions import FOLDED, RAISED_FLOP, RAISED_PREFLOP, RAISED_RIVER
-from certification.rtp.enumeration import DEALS, Counts
+from certification.rtp.enumeration import DEALS, DealCounts
 from certification.rtp.payments import Payments, action_of
 from rgs.core.games.types import Action, Phase
 
@@ -87,7 +87,7 @@ def format_root(value: Fraction, decimals: int = _DECIMALS) -> str:
     return format_decimal(Fraction((doubled + 1) // 2, 10**decimals), decimals)
 
 
-def tales(counts: Counts) -> Iterator[Tale]:
+def tales(counts: DealCounts) -> Iterator[Tale]:
     """Give every group of deals that is not empty."""
     for how, by_hand in enumerate(counts.final.tolist()):
         for hand, by_dealer in enumerate(by_hand):
@@ -113,12 +113,12 @@ def nets(payments: Payments, tale: Tale) -> dict[str, int]:
     return paid | {payments.ruleset.rules.decided_bet: multiple_of(payments, tale.how) * decided}
 
 
-def main_moments(payments: Payments, counts: Counts) -> Moments:
+def main_moments(payments: Payments, counts: DealCounts) -> Moments:
     """Return the moments of all main bets together."""
     return _moments(payments, [(sum(nets(payments, tale).values()), tale.deals) for tale in tales(counts)])
 
 
-def bet_moments(payments: Payments, counts: Counts) -> dict[str, Moments]:
+def bet_moments(payments: Payments, counts: DealCounts) -> dict[str, Moments]:
     """Return the moments of each main bet; a round in which the decided bet is not made counts 0 for it."""
     bets = (*payments.main, payments.ruleset.rules.decided_bet)
     return {
@@ -127,7 +127,7 @@ def bet_moments(payments: Payments, counts: Counts) -> dict[str, Moments]:
     }
 
 
-def side_moments(payments: Payments, counts: Counts, *, forfeited: bool) -> Moments:
+def side_moments(payments: Payments, counts: DealCounts, *, forfeited: bool) -> Moments:
     """Return the moments of the side bet, on its own merits or lost with every fold."""
     by_class = counts.five if payments.ruleset.rules.side_bet_on_flop else counts.final.sum(axis=(2, 3))
     return _moments(
@@ -140,20 +140,20 @@ def side_moments(payments: Payments, counts: Counts, *, forfeited: bool) -> Mome
     )
 
 
-def side_frequencies(payments: Payments, counts: Counts) -> dict[str, Fraction]:
+def side_frequencies(payments: Payments, counts: DealCounts) -> dict[str, Fraction]:
     """Return how often each class that the side bet is paid by is dealt, best first."""
     by_class = counts.five.sum(axis=0) if payments.ruleset.rules.side_bet_on_flop else counts.final.sum(axis=(0, 2, 3))
     shares = [Fraction(deals, DEALS) for deals in by_class.tolist()]
     return dict(zip(reversed(payments.side_class.names), reversed(shares), strict=True))
 
 
-def total_wager(payments: Payments, counts: Counts) -> Fraction:
+def total_wager(payments: Payments, counts: DealCounts) -> Fraction:
     """Return the expected wager on all main bets."""
     decided = sum(tale.deals * multiple_of(payments, tale.how) for tale in tales(counts))
     return payments.opening_stakes + Fraction(decided, DEALS)
 
 
-def action_frequencies(payments: Payments, counts: Counts) -> dict[str, Fraction]:
+def action_frequencies(payments: Payments, counts: DealCounts) -> dict[str, Fraction]:
     """Return how many rounds end the player's decisions with each action; 0 for those that never do."""
     ruleset = payments.ruleset
     phases = {RAISED_PREFLOP: Phase.PREFLOP, RAISED_FLOP: Phase.FLOP, RAISED_RIVER: Phase.RIVER}
@@ -166,7 +166,7 @@ def action_frequencies(payments: Payments, counts: Counts) -> dict[str, Fraction
     return frequencies
 
 
-def hand_lines(payments: Payments, counts: Counts) -> dict[str, HandLine]:
+def hand_lines(payments: Payments, counts: DealCounts) -> dict[str, HandLine]:
     """Return the classes of final hands, best first."""
     deals = counts.final
     stayed = deals[:FOLDED].sum(axis=0)

@@ -1,11 +1,10 @@
 """Best play as a library: the exact value of every decision at any (hole, flop, board), and the decision itself.
 
-`Strategy` keeps the values and answers in exact fractions of the ante; `Decisions` keeps the decisions alone, is small
-enough to be sent to other processes, and answers fast. Both say what best play is for the main bets, or with
-`with_side_bet` for these and a side bet of the size of the ante.
+`Strategy` keeps the values and answers in exact fractions of the ante. `Decisions` keeps only the decisions, is small
+enough to be sent to other processes, and answers fast. Both give best play for the main bets, or with `with_side_bet`
+for these and a side bet of the size of the ante. Where two decisions are worth exactly the same, the answer is EITHER.
 
-Refuses cards that come twice and a board that no decision is taken on, and says EITHER rather than choose where two
-decisions are worth exactly the same.
+InvalidFieldError for cards that come twice, and for a board on which no decision is taken.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 
 from certification.rtp.compiled import Bytes, Longs
 from certification.rtp.decisions import DECIDED, EITHER, HOLES, OPENING, RAISE, REST
-from certification.rtp.enumeration import DEALERS, RIVERS, boards_of, hole_numbers, play
+from certification.rtp.enumeration import DEALERS, RIVERS, BestPlay, boards_of, hole_numbers, play
 from certification.rtp.evaluator import RANK_COUNT, evaluator
 from certification.rtp.flops import find_entry, flops, sum_boards
 from certification.rtp.payments import action_of, payments_of
@@ -49,12 +48,17 @@ class Advice:
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """The decisions of best play, by the numbers that `enumeration.Play` gives to holes, states and entries."""
+    """The decisions of best play, by the numbers that `BestPlay` gives to holes, states and entries."""
 
     ruleset: Ruleset
     preflop: Bytes
     flop: Bytes
     river: Bytes
+
+    @classmethod
+    def of(cls, best: BestPlay) -> Decisions:
+        """The decisions of best play, without the values."""
+        return cls(best.payments.ruleset, best.preflop, best.flop, best.river)
 
     def decide(self, hole: Sequence[int], board: Sequence[int], *, raise_ties: bool = False) -> Action:
         """Return the action at a decision of the ruleset; indifferent decisions check or fold, or raise."""
@@ -77,7 +81,7 @@ class Strategy:
         self.ruleset = ruleset
         self.payments = payments_of(ruleset)
         self.play = play(self.payments, boards_of(self.payments), with_side_bet=with_side_bet)
-        self.decisions = Decisions(ruleset, self.play.preflop, self.play.flop, self.play.river)
+        self.decisions = Decisions.of(self.play)
 
     def advise(self, hole: Sequence[Card], board: Sequence[Card] = ()) -> Advice:
         """Return the exact value of each action open to these cards; raise InvalidFieldError for other cards."""

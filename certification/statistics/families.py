@@ -1,8 +1,8 @@
 """Verdicts over many p-values: Holm's step-down at a family level, and whether p-values are uniform.
 
-"Collectively at 99 %" (GLI-19 3.2.2, ST-05) is a family level of 1 %: seven independent tests at 1 % each reject a
-perfect source 7 % of the time, Holm's rejects it at most 1 % of the time, whatever depends on what. Refuses a family
-level outside 0..1 and p-values that are none.
+"Collectively at 99 %" (GLI-19 3.2.2, ST-05) is a family level of 1 %. Seven independent tests at 1 % each reject a
+perfect source 7 % of the time. Holm's procedure rejects it at most 1 % of the time, however the tests depend on each
+other. ValueError for a family level or a p-value outside 0..1.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The batteries of others, where they are on PATH: fed through `rng export`, their output read, told beside our own.
+"""External test batteries, where they are on PATH: fed by `rng export`, their output read, shown beside our own.
 
-ent, rngtest (FIPS 140-2) and dieharder are Debian's; NIST's `assess`, PractRand's `RNG_test` and a driver for TestU01
-called `testu01-stdin` (32-bit words on standard input, SmallCrush) are built by whoever wants them. A program that is
-not there is *not run*. One that crashes, hangs, looks at fewer bytes than it was given, leaves out tests, or says
-anything that is not understood is *void*: neither passed, nor anything else. These programs raise
-false alarms on good generators (docs/statistics.md): what fails here is p below 1e-6, or what the program itself calls
-a failure beyond doubt; weaker words are told.
+ent, rngtest (FIPS 140-2) and dieharder are Debian's. NIST's `assess`, PractRand's `RNG_test` and a driver for TestU01
+called `testu01-stdin` (32-bit words on standard input, SmallCrush) must be built by the user. A missing program is *not
+run*. One that crashes, hangs, looks at fewer bytes than it was given, leaves out tests, or says anything that is not
+understood is *void*: neither passed nor failed. These programs raise false alarms on good generators
+(docs/statistics.md). So a test fails here only with p below 1e-6, or if the program itself calls it a failure beyond
+doubt; weaker words are shown.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProgramOutcome:
     """One program: passed | failed | void | not run."""
 
     program: str
@@ -274,19 +274,21 @@ PROGRAMS: Final = (
 )
 
 
-def run(program: Program, count: int) -> Outcome:
+def run(program: Program, count: int) -> ProgramOutcome:
     """Run one program on so many bytes, if it is on PATH."""
     path = shutil.which(program.executable)
     if path is None:
-        return Outcome(program.name, "not run", f"{program.executable} is not on PATH")
+        return ProgramOutcome(program.name, "not run", f"{program.executable} is not on PATH")
     try:
         found = program.read(program.run(path, count), count)
     except (OSError, subprocess.CalledProcessError, VoidError) as error:
         found = Read("void", str(error))
-    return Outcome(program.name, found.word, found.detail)
+    return ProgramOutcome(program.name, found.word, found.detail)
 
 
-def run_all(megabytes: int = MEGABYTES, told: Callable[[str, int, int], None] = lambda *_: None) -> list[Outcome]:
+def run_all(
+    megabytes: int = MEGABYTES, told: Callable[[str, int, int], None] = lambda *_: None
+) -> list[ProgramOutcome]:
     """Run every program that is there."""
     outcomes = []
     for done, program in enumerate(PROGRAMS, 1):
@@ -295,7 +297,7 @@ def run_all(megabytes: int = MEGABYTES, told: Callable[[str, int, int], None] = 
     return outcomes
 
 
-def verdict_of(outcomes: Sequence[Outcome]) -> str:
+def verdict_of(outcomes: Sequence[ProgramOutcome]) -> str:
     """Return failed if one failed, passed if some ran and none is failed or void, else not run."""
     words = [outcome.word for outcome in outcomes]
     if "failed" in words:
@@ -303,12 +305,12 @@ def verdict_of(outcomes: Sequence[Outcome]) -> str:
     return "passed" if "passed" in words and "void" not in words else "not run"
 
 
-def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def document(outcomes: Sequence[ProgramOutcome]) -> dict[str, Any]:
     """Return the outcomes as plain values."""
     return {"verdict": verdict_of(outcomes), "programs": [asdict(outcome) for outcome in outcomes]}
 
 
-def tell(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def tell(outcomes: Sequence[ProgramOutcome]) -> Iterator[str]:
     """Give the lines."""
     yield from (f"{outcome.program:<12}{outcome.word:<9}{outcome.detail}" for outcome in outcomes)
     words = [outcome.word for outcome in outcomes]

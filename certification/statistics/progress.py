@@ -1,4 +1,4 @@
-"""A bar on standard error for a person who waits; nothing where nobody looks."""
+"""A progress bar on standard error; nothing where standard error is not a terminal."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _run(
     name: str,
     simulator: Simulator,
     server_at: tuple[str, ServerTls],
-    plan: FaultPlan,
+    plan: FaultOptions,
     export: Path | None,
     statement: Callable[[], str],
 ) -> None:

@@ -155,7 +155,7 @@ def test_the_command_for_people(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert main(["manifest", "--home", str(tmp_path)]) == 0
     assert "none  configuration rgs.toml" in capsys.readouterr().out
     assert main(["manifest", "--home", str(tmp_path / "nowhere")]) == 2
-    assert capsys.readouterr().err == f"certify manifest: {tmp_path / 'nowhere'} is no folder\n"
+    assert capsys.readouterr().err == f"certify manifest: {tmp_path / 'nowhere'} is not a folder\n"
 
 
 def test_an_installation_that_contradicts_itself_is_not_certified(

@@ -117,7 +117,7 @@ def test_the_summary_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "private      26 blocks verified, 0 absent\n",
         "EUR          staked 21.80 EUR, returned 28.00 EUR\n",
         f"root         {factory.root.keyid} as brought from outside\n",
-        "EXPOSED: 1 void seats whose deck nobody was shown (DECK_UNRECOVERABLE): what they would have returned",
+        "EXPOSED: 1 void seats whose deck was never shown (DECK_UNRECOVERABLE): what they would have returned",
     ):
         assert row in told
 
@@ -273,7 +273,7 @@ def test_the_verifiers_run_by_themselves(small: RecordFactory, tmp_path: Path) -
     files = [str(tmp_path / "export"), "--keys", str(tmp_path / "keys"), "--root", small.root.keyid]
     for command in (
         [sys.executable, "-m", "certification", "replay", *files],
-        [sys.executable, "-m", "certification.replay", *files],
+        [sys.executable, "-m", "certification", "replay", *files],
         [sys.executable, str(ROOT / "tests" / "verifier" / "independent_verifier.py"), *files],
     ):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,8 +1,8 @@
-"""The clause map: which function answers a clause, which test shows it, and what came of it in this run.
+"""The clause map: which function answers a clause, which test shows it, and the result in this run.
 
-The map is data (`*.toml` beside; README.md says what the keys mean). The result of a clause is made from the tests and
-steps that ran, and from nothing else: a clause all of whose evidence is missing is not run, never met. Refuses a row
-with a key too many or too few, and a clause that is covered without naming what shows it.
+The map is data (`*.toml` beside; README.md says what the keys mean). A clause's result comes from the tests and steps
+that ran, and from nothing else: without any evidence a clause is not run, never met. FormatError for a row with a key
+too many or too few, and for a covered clause that names nothing that shows it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _clause(row: Mapping[str, Any]) -> Clause:
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
     clause = Clause(**values)
     if clause.evidence not in EVIDENCE or clause.covers not in COVERS or not clause.clause or not clause.demand:
-        raise FormatError(f"{name}: evidence, covers, clause or demand is none", field="clauses")
+        raise FormatError(f"{name}: evidence, covers, clause or demand is unknown", field="clauses")
     if (clause.covers == "none") == bool(clause.tests or clause.steps):
         raise FormatError(
             f"{name}: what is covered names what shows it, what is not covered names nothing", field="clauses"
@@ -84,7 +84,7 @@ WORDS: Final = ("shown", "shown in part", "failed", "not run", "not covered")
 
 
 def result_of(clause: Clause, tests: Mapping[str, str], steps: Mapping[str, str]) -> str:
-    """What came of a clause: `tests` and `steps` give the word of each by its name, nothing for what did not run.
+    """The result of a clause: `tests` and `steps` give the word of each by its name, nothing for what did not run.
 
     One failure fails the clause. What did not run, or could not be applied, leaves the clause not run.
     """

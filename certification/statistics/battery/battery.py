@@ -1,10 +1,10 @@
-"""The whole battery on one source, and the decision rule that was written down before any run.
+"""The whole battery on one source, and the decision rule, which was written down before any run.
 
-Some thirty p-values. Holm at the family level (1 %: "collectively at 99 %"); a p-value below 1e-8 fails at once; Holm's
-rejection with no p-value below that, or a continuous p-value above 1 - 1e-6 (too good), calls for the one repeat that
-is declared here, with four times as many fresh decks, whose verdict stands. Second level: replicates, and whether the
-p-values of continuous statistics are uniform over them. A test whose least number of decks is not reached has no
-p-value and is told as not applicable.
+There are some thirty p-values, judged by Holm at the family level (1 %: "collectively at 99 %"). A p-value below 1e-8
+fails at once. If Holm rejects without such a p-value, or a continuous p-value is above 1 - 1e-6 (too good), one repeat
+follows, with four times as many fresh decks, and its verdict stands. Second level: replicates, and whether the p-values
+of continuous statistics are uniform over them. A test with fewer decks than it needs has no p-value and is reported as
+not applicable.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from certification.processes import over
 from certification.rtp.compiled import Longs
 from certification.statistics.battery import raw
 from certification.statistics.battery.counting import COUNTED, COUNTS, CountedTest
-from certification.statistics.battery.decks import CHUNK, Chunk, Source
+from certification.statistics.battery.decks import CHUNK, DeckChunk, DeckSource
 from certification.statistics.battery.laws import Judged
-from certification.statistics.battery.streams import STREAMED, Lead, Streams, StreamTest, lead
+from certification.statistics.battery.streams import STREAMED, DeckStreams, Lead, StreamTest, lead
 from certification.statistics.families import holm, kolmogorov
 
 FAMILY_LEVEL: Final = 0.01
@@ -42,7 +42,7 @@ def silent(_done: int, _all: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BatteryResult:
     """One test of a run; `p` is None, and `reason` says why, where it is not applicable."""
 
     name: str
@@ -60,7 +60,7 @@ class Run:
 
     source: str
     decks: int
-    results: tuple[Result, ...]
+    results: tuple[BatteryResult, ...]
     rejected: tuple[str, ...]
     decisive: tuple[str, ...]
     too_good: tuple[str, ...]
@@ -69,7 +69,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BatteryVerdict:
     """`word` is passed | failed | not applicable (too few decks); with a repeat, its run stands last and decides."""
 
     word: str
@@ -78,7 +78,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ChunkTally:
     """What one chunk adds: its number of decks, the counts of `COUNTS`, and what the streams keep."""
 
     decks: int
@@ -86,14 +86,14 @@ class Tally:
     lead: Lead
 
 
-def tally(chunk: Chunk) -> Tally:
+def tally(chunk: DeckChunk) -> ChunkTally:
     """Count a chunk."""
     counted = ((name, count(chunk)) for name, count in COUNTS.items())
     counts = {name: found for name, found in counted if found is not None}
-    return Tally(len(chunk.decks), counts, lead(chunk.decks))
+    return ChunkTally(len(chunk.decks), counts, lead(chunk.decks))
 
 
-def work(source: Source, chunk: tuple[int, int]) -> Tally:
+def work(source: DeckSource, chunk: tuple[int, int]) -> ChunkTally:
     """Make a chunk, by its number and its decks, and count it, in whatever process."""
     return tally(source.chunk(*chunk))
 
@@ -104,16 +104,16 @@ class Totals:
     def __init__(self) -> None:
         self.decks = 0
         self.counts: dict[str, Longs] = {}
-        self.streams = Streams()
+        self.streams = DeckStreams()
 
-    def add(self, tally: Tally) -> None:
+    def add(self, tally: ChunkTally) -> None:
         """Take in the next chunk."""
         self.decks += tally.decks
         for name, counts in tally.counts.items():
             self.counts[name] = self.counts.get(name, np.int64(0)) + counts
         self.streams.feed(tally.lead)
 
-    def results(self, raw_output: bytes | None) -> Iterator[Result]:
+    def results(self, raw_output: bytes | None) -> Iterator[BatteryResult]:
         """Judge everything."""
         for test in COUNTED:
             counts = self.counts.get(test.counts)
@@ -133,15 +133,15 @@ class Totals:
         return f"needs {test.least:,} decks, there are {self.decks:,}" if self.decks < test.least else ""
 
 
-def _result(test: CountedTest | StreamTest, missing: str, judge: Callable[[], Judged] | None = None) -> Result:
+def _result(test: CountedTest | StreamTest, missing: str, judge: Callable[[], Judged] | None = None) -> BatteryResult:
     """Judge a test unless something is missing."""
     if missing or judge is None:
-        return Result(test.name, test.clause, None, None, "", test.continuous, missing)
+        return BatteryResult(test.name, test.clause, None, None, "", test.continuous, missing)
     judged = judge()
-    return Result(test.name, test.clause, judged.p, float(judged.statistic), judged.law, test.continuous)
+    return BatteryResult(test.name, test.clause, judged.p, float(judged.statistic), judged.law, test.continuous)
 
 
-def totals_of(source: Source, decks: int, *, first: int = 0, workers: int = 1, told: Told = silent) -> Totals:
+def totals_of(source: DeckSource, decks: int, *, first: int = 0, workers: int = 1, told: Told = silent) -> Totals:
     """Count so many fresh decks, chunk by chunk from number `first`; in processes if there is more than one worker."""
     totals = Totals()
     chunks = [(first + place, min(CHUNK, decks - start)) for place, start in enumerate(range(0, decks, CHUNK))]
@@ -151,12 +151,12 @@ def totals_of(source: Source, decks: int, *, first: int = 0, workers: int = 1, t
     return totals
 
 
-def _tallies(source: Source, chunks: list[tuple[int, int]], workers: int) -> Iterator[Tally]:
+def _tallies(source: DeckSource, chunks: list[tuple[int, int]], workers: int) -> Iterator[ChunkTally]:
     return over(partial(work, source), chunks, min(workers, len(chunks)))
 
 
 def run_once(
-    source: Source,
+    source: DeckSource,
     decks: int,
     alpha: float = FAMILY_LEVEL,
     *,
@@ -174,7 +174,7 @@ def run_once(
     return replace(run, placements=totals.counts["placements"].reshape(52, 52))
 
 
-def judged(source: str, decks: int, results: tuple[Result, ...], alpha: float) -> Run:
+def judged(source: str, decks: int, results: tuple[BatteryResult, ...], alpha: float) -> Run:
     """Apply the decision rule to the results of one pass."""
     p_values = {result.name: result.p for result in results if result.p is not None}
     return Run(
@@ -188,26 +188,26 @@ def judged(source: str, decks: int, results: tuple[Result, ...], alpha: float) -
 
 
 def run_battery(
-    source: Source,
+    source: DeckSource,
     decks: int,
     alpha: float = FAMILY_LEVEL,
     *,
     workers: int = 1,
     told: Told = silent,
     can_repeat: bool = True,
-) -> Verdict:
+) -> BatteryVerdict:
     """Run, and repeat once on fresh decks if the rule says so. `can_repeat` false for decks that were recorded."""
     run = run_once(source, decks, alpha, workers=workers, told=told)
     if run.decisive:
-        return Verdict("failed", alpha, (run,))
+        return BatteryVerdict("failed", alpha, (run,))
     if not run.rejected and not run.too_good:
-        return Verdict("passed" if decks >= DECKS_LEAST else "not applicable", alpha, (run,))
+        return BatteryVerdict("passed" if decks >= DECKS_LEAST else "not applicable", alpha, (run,))
     if not can_repeat:
-        return Verdict("failed", alpha, (run,))
+        return BatteryVerdict("failed", alpha, (run,))
     first = -(-decks // CHUNK)
     again = run_once(source, REPEAT_FACTOR * decks, alpha, first=first, workers=workers, told=told)
     word = "failed" if again.decisive or again.rejected or again.too_good else "passed"
-    return Verdict(word, alpha, (run, again))
+    return BatteryVerdict(word, alpha, (run, again))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,13 @@ class SecondLevel:
 
 
 def replicate(
-    source: Source, replicates: int, decks: int, alpha: float = FAMILY_LEVEL, *, workers: int = 1, told: Told = silent
+    source: DeckSource,
+    replicates: int,
+    decks: int,
+    alpha: float = FAMILY_LEVEL,
+    *,
+    workers: int = 1,
+    told: Told = silent,
 ) -> SecondLevel:
     """Run the tests on so many independent samples and hold their p-values against the uniform law.
 

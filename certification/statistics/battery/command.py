@@ -1,10 +1,10 @@
 """The command `certify rng`: the shuffle battery on the production generator, a seed, planted defects or an export.
 
-`--decks N` from the production path (or from `--seed HEX`, which can be repeated); `--replicates R` asks instead for
-the uniformity of p-values over R samples of N decks; `--defects usual | all` plants every defect and asks the battery
-to fail it; `--statements FILE…` takes the decks of recorded rounds, and compares their returns; `--programs` runs the
-batteries of others that are on PATH. Exit 0: passed; 1: failed; 2: usage, unreadable
-files, nothing applicable, nothing run.
+`--decks N` from the production path (or from `--seed HEX`, which can be repeated). `--replicates R` tests instead
+whether p-values are uniform over R samples of N decks. `--defects usual | all` plants every defect, which the battery
+must fail. `--statements FILE…` takes the decks of recorded rounds and compares their returns. `--programs` runs the
+external batteries that are on PATH. Exit 0: passed; 1: failed; 2: usage, unreadable files, nothing applicable, nothing
+run.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from certification.replay import whole_number
 from certification.statistics import programs, progress
 from certification.statistics.battery import battery, planting, rounds
-from certification.statistics.battery.decks import Given, Production, Seeded, Source
+from certification.statistics.battery.decks import DeckSource, Given, Production, Seeded
 from certification.statistics.battery.defects import NOT_CAUGHT
 from certification.statistics.battery.returns import ReturnTest, tell_returns
 from certification.statistics.sp800_22.command import level
 from rgs.core.errors import RgsError
 
 _USUAL_DECKS: Final = 100_000
+_count = whole_number(1, 10**9)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _asked(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[str]]:
     alpha, workers = arguments.alpha, arguments.workers
-    source: Source = Seeded(arguments.seed) if arguments.seed else Production()
+    source: DeckSource = Seeded(arguments.seed) if arguments.seed else Production()
     if arguments.defects:
         plantings = planting.plant(arguments.defects, workers=workers, told=progress.show)
         return planting.document(plantings), planting.tell(plantings)
@@ -87,7 +89,7 @@ def _recorded(paths: Sequence[Path], alpha: float) -> tuple[dict[str, Any], Iter
         yield from tell_returns(returned)
         yield ""
         yield from (f"not read: {count} {what}" for what, count in recorded.unread.items())
-        yield "no signature was looked at: certify replay does that, and comes first"
+        yield "no signature was verified: run certify replay first"
         yield f"both together: {word}"
 
     return document, lines()
@@ -96,7 +98,7 @@ def _recorded(paths: Sequence[Path], alpha: float) -> tuple[dict[str, Any], Iter
 # --- told ---
 
 
-def document_of(verdict: battery.Verdict) -> dict[str, Any]:
+def document_of(verdict: battery.BatteryVerdict) -> dict[str, Any]:
     """Return a verdict as plain values."""
     return {
         "verdict": verdict.word,
@@ -117,7 +119,7 @@ def document_of(verdict: battery.Verdict) -> dict[str, Any]:
     }
 
 
-def tell(verdict: battery.Verdict) -> Iterator[str]:
+def tell(verdict: battery.BatteryVerdict) -> Iterator[str]:
     """Give the lines of a verdict."""
     for place, run in enumerate(verdict.runs):
         repeat = "the repeat that was declared beforehand, " if place else ""
@@ -152,7 +154,7 @@ def tell_second(second: battery.SecondLevel) -> Iterator[str]:
     yield from (f"{name:<32}  not applicable: too few decks in a replicate" for name in second.missing)
     yield from (f"rejected by Holm: {name}" for name in second.rejected)
     if second.replicates < battery.REPLICATES_LEAST:
-        yield f"fewer than {battery.REPLICATES_LEAST} replicates say nothing"
+        yield f"fewer than {battery.REPLICATES_LEAST} replicates are too few for a verdict"
     yield second.word
 
 
@@ -165,7 +167,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true")
     other = parser.add_mutually_exclusive_group()
     other.add_argument(
-        "--replicates", type=_count, metavar="R", help="uniformity of p-values over R samples of N decks"
+        "--replicates",
+        type=_count,
+        metavar="R",
+        help="uniformity of p-values over R samples of N decks",
     )
     other.add_argument("--defects", choices=("usual", "all"), help="plant every defect; all: those of millions too")
     other.add_argument("--statements", nargs="+", type=Path, metavar="FILE", help="the rounds of an export")
@@ -180,11 +185,5 @@ def _seed(text: str) -> bytes:
     except ValueError:
         seed = b""
     if not seed:
-        raise argparse.ArgumentTypeError(f"{text!r} is no seed in hex")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed in hex")
     return seed
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^9")
-    return int(text)

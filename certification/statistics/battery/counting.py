@@ -1,8 +1,8 @@
-"""The tests whose counts add up over chunks: what is counted in a chunk, and the law the sum is held against.
+"""The tests whose counts add up over chunks: what is counted in a chunk, and the law that the sum is compared with.
 
-Each says the clause it answers: GLI-19 3.2.2 names chi-square (total distribution), overlaps, coupon collector, runs,
-interplay correlation, serial correlation, duplicates; the rest go further. `least` is the number of decks below which a
-test gives no p-value.
+Each names the clause that it answers. GLI-19 3.2.2 names chi-square (total distribution), overlaps, coupon collector,
+runs, interplay correlation, serial correlation, duplicates; the other tests go further. `least` is the number of decks
+below which a test gives no p-value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from certification.rtp.compiled import Bytes, Longs, compiled
 from certification.statistics.battery import laws
-from certification.statistics.battery.decks import Chunk
+from certification.statistics.battery.decks import DeckChunk
 from certification.statistics.battery.laws import Judged
 from rng.shuffle import DECK_SIZE
 
@@ -120,7 +120,7 @@ def products(decks: Bytes, values: tuple[int, ...]) -> Longs:
     return np.rint(valued.T @ valued).astype(np.int64).ravel()
 
 
-COUNTS: Final[dict[str, Callable[[Chunk], Longs | None]]] = {
+COUNTS: Final[dict[str, Callable[[DeckChunk], Longs | None]]] = {
     "placements": lambda chunk: placements(chunk.decks),
     "dealt": lambda chunk: np.bincount(chunk.decks[:, :DEALT].ravel(), minlength=DECK_SIZE),
     "neighbours": lambda chunk: neighbours(chunk.decks),

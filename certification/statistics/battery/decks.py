@@ -2,7 +2,7 @@
 
 A source is picklable and makes the chunk of any number in any process. Production: a `Generator` of its own for each
 chunk, reseeded from the operating system before every draw, its transcript made into a deck as an auditor does. Seeded:
-bytes of a Hash_DRBG into `rng.shuffle`, so that a run can be repeated. Refuses nothing and filters nothing.
+bytes of a Hash_DRBG into `rng.shuffle`, so that a run can be repeated. Nothing is filtered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHUNK: Final = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
+class DeckChunk:
     """Decks in the order of their dealing, n x 52, and how often each byte was consumed for them, if that is known."""
 
     decks: Bytes
@@ -44,14 +44,14 @@ class Chunk:
         return np.take_along_axis(self.places[1:], self.decks[:-1], axis=1)
 
 
-class Source(Protocol):
+class DeckSource(Protocol):
     """Makes chunks of decks, and raw output where there is any."""
 
     @property
     def told(self) -> str:
         """What it is, for the report."""
 
-    def chunk(self, number: int, count: int) -> Chunk: ...
+    def chunk(self, number: int, count: int) -> DeckChunk: ...
 
     def raw(self, count: int, number: int = 0, /) -> bytes | None:
         """Return so many bytes, others for each number."""
@@ -70,7 +70,7 @@ class Production:
 
     told: str = "the production generator"
 
-    def chunk(self, number: int, count: int) -> Chunk:
+    def chunk(self, number: int, count: int) -> DeckChunk:
         """Draw `count` decks from a generator of the chunk's own."""
         generator = Generator(f"battery-{os.getpid()}-{number}")
         transcripts = [generator.draw().transcript for _ in range(count)]
@@ -94,12 +94,12 @@ class Seeded:
     def told(self) -> str:
         return f"seed {self.seed.hex()}"
 
-    def chunk(self, number: int, count: int) -> Chunk:
+    def chunk(self, number: int, count: int) -> DeckChunk:
         """Shuffle `count` decks from the bytes of the chunk's own instance."""
         tape = Tape(self._drbg(b"decks", number))
         next_byte = iter(tape).__next__
         rows = b"".join(bytes(shuffle(next_byte)) for _ in range(count))
-        return Chunk(np.frombuffer(rows, np.uint8).reshape(count, DECK_SIZE), tape.consumed())
+        return DeckChunk(np.frombuffer(rows, np.uint8).reshape(count, DECK_SIZE), tape.consumed())
 
     def raw(self, count: int, number: int = 0, /) -> bytes:
         """Generate bytes apart from those of the decks."""
@@ -138,24 +138,24 @@ class Tape:
 
 @dataclass(frozen=True)
 class Given:
-    """Transcripts that somebody else recorded."""
+    """Transcripts that were recorded before."""
 
     transcripts: tuple[bytes, ...]
     told: str
 
-    def chunk(self, number: int, count: int) -> Chunk:
+    def chunk(self, number: int, count: int) -> DeckChunk:
         """Take the chunk's transcripts."""
         return from_transcripts(self.transcripts[number * CHUNK : number * CHUNK + count])
 
     def raw(self, _count: int, _number: int = 0, /) -> None:
-        """A transcript is no raw output: words are out of step after every rejection."""
+        """None: a transcript is not raw output, because words are out of step after every rejection."""
 
 
-def from_transcripts(transcripts: tuple[bytes, ...] | list[bytes]) -> Chunk:
+def from_transcripts(transcripts: tuple[bytes, ...] | list[bytes]) -> DeckChunk:
     """Return the decks of transcripts. Raises TranscriptError for bytes that are the transcript of no shuffle."""
     rows = b"".join(bytes(transcript_to_deck(transcript)) for transcript in transcripts)
     decks = np.frombuffer(rows, np.uint8).reshape(len(transcripts), DECK_SIZE)
-    return Chunk(decks, _byte_counts(b"".join(transcripts)))
+    return DeckChunk(decks, _byte_counts(b"".join(transcripts)))
 
 
 def _byte_counts(data: bytes) -> Longs:

@@ -1,9 +1,9 @@
 """Planted defects: shuffles that are wrong in a known way, and the number of decks at which the battery catches each.
 
-A battery that never failed a bad shuffle shows nothing (ST-08). `CAUGHT` lists what it catches, at the sample size
-that was worked out beforehand (`docs/statistics.md`); `NOT_CAUGHT` what no affordable sample shows, with the source
-rule that guards against it instead. The defects take their chance from numpy's generator: they are no part of any
-dealing, and never imported by it.
+A battery that never failed a bad shuffle shows nothing (ST-08: bad shuffles must fail). `CAUGHT` lists the defects
+that it catches, at the sample size that was worked out beforehand (`docs/statistics.md`). `NOT_CAUGHT` lists what no
+affordable sample shows, with the source rule that guards against it instead. The defects use numpy's generator: they
+are never part of dealing, and dealing never imports them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from certification.rtp.compiled import Bytes, Longs, compiled
-from certification.statistics.battery.decks import Chunk, inverse
+from certification.statistics.battery.decks import DeckChunk, inverse
 from rng.shuffle import DECK_SIZE
 
 Words = npt.NDArray[np.uint64]
@@ -45,8 +45,8 @@ class Planted:
     def told(self) -> str:
         return f"planted: {self.defect.name}"
 
-    def chunk(self, number: int, count: int) -> Chunk:
-        return Chunk(self.defect.make(count, np.random.default_rng([self.seed, number])))
+    def chunk(self, number: int, count: int) -> DeckChunk:
+        return DeckChunk(self.defect.make(count, np.random.default_rng([self.seed, number])))
 
     def raw(self, _count: int, _number: int = 0, /) -> None:
         """Decks alone are planted; `mersenne_words` is a planted raw output."""
@@ -181,7 +181,7 @@ def dealt_again(share: float, count: int, chance: np.random.Generator) -> Bytes:
 
 
 def mersenne_words(count: int, seed: int) -> bytes:
-    """Raw output of MT19937: a right shuffle from it is not to be told from a fair one, its words are."""
+    """Raw output of MT19937: a shuffle from it looks fair, but its words show it."""
     return (
         np.random.Generator(np.random.MT19937(seed)).integers(0, 1 << 32, count // 4, np.uint32).astype(">u4").tobytes()
     )

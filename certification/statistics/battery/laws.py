@@ -1,7 +1,7 @@
-"""Null laws of a fair 52-card shuffle, exact, and the comparisons with what was counted.
+"""Exact null laws of a fair 52-card shuffle, and the comparison of counts with them.
 
-Every law is a tuple of probabilities; `pooled` is the chi-square with neighbouring cells merged until five are expected
-in each. Refuses nothing; with fewer than two cells left a comparison says nothing and gives 1.
+Every law is a tuple of probabilities. `pooled` is the chi-square with neighbouring cells merged until five are expected
+in each. With fewer than two cells left a comparison shows nothing, and its p-value is 1.
 """
 
 from __future__ import annotations

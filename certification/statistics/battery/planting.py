@@ -1,7 +1,7 @@
-"""Every planted defect through the battery: is it caught at its sample size? And raw words of MT19937.
+"""Runs every planted defect through the battery: is it caught at its sample size? Also raw words of MT19937.
 
 Seeds are fixed, so that the answer is the same at every run. At a sample size of power 0.95 one seed in twenty misses;
-`SEED` is one that misses none, and says nothing about the power.
+`SEED` is one that misses none, which says nothing about the power.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The return test: whether the cards of real rounds are as good as they should be, for whomever, wherever, whenever.
+"""The return test: whether the cards of real rounds are as good as they should be, in every stratum.
 
-What players win depends on how they play, and how they play is theirs. So three figures are taken from the cards alone
-and compared with exact ones: the **showdown** (better hand +1, worse -1, tie 0, folded or not: mean 0 by symmetry), the
-**main** bets under best play, per ante (`rgs.core.returns.certified`), and the **side** bet on its own merits. What was
-really staked and returned is told beside.
+What players win depends on how they play. So three figures are taken from the cards alone and compared with exact ones:
+the **showdown** (better hand +1, worse -1, tie 0, folded or not: mean 0 by symmetry), the **main** bets under best
+play, per ante (`rgs.core.returns.certified`), and the **side** bet on its own merits. What was really staked and
+returned is shown beside.
 
-Each is taken over all rounds of a ruleset and within strata: stake, session, operator, node, time since the start of
-the instance, and settled or void, for a house that cheats does so where it pays. Holm decides over all of them at the
-family level; beside each stands the smallest bias that a sample of its size shows with power 0.9. A deal of several
-seats counts once (its first seat) except by session, for its seats share the dealer's hand. Strata below the least
-number of rounds are told and not tested: pay-outs are too skewed for a normal law.
+Each figure is taken over all rounds of a ruleset and within strata: stake, session, operator, node, time since the
+start of the instance, settled or void. An operator that cheats does so where it pays. Holm decides over all of them at
+the family level. Beside each stands the smallest bias that a sample of its size shows with power 0.9. A deal of several
+seats counts once (its first seat) except by session, because its seats share the dealer's hand. Strata with too few
+rounds are shown and not tested: pay-outs are too skewed for a normal law.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ReturnTest:
     """Takes seats one by one, keeps sums by stratum, judges at the end."""
 
     def __init__(self, decisions: Callable[[str], Decisions] | None = None) -> None:
-        """`decisions` gives best play by ruleset id; it is enumerated if nobody has it at hand."""
+        """`decisions` gives best play by ruleset id; the default enumerates it."""
         self._decisions = decisions or enumerated_decisions
         self._sums: defaultdict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0, 0.0])
         self._staked: Counter[str] = Counter()
@@ -165,9 +165,7 @@ def exact_figures(ruleset_id: str) -> dict[str, Exact]:
 @cache
 def enumerated_decisions(ruleset_id: str) -> Decisions:
     """Return best play of a ruleset for its main bets."""
-    ruleset = load_ruleset(ruleset_id)
-    best = Enumerated(ruleset).play
-    return Decisions(ruleset, best.preflop, best.flop, best.river)
+    return Decisions.of(Enumerated(load_ruleset(ruleset_id)).play)
 
 
 # --- of one round ---

@@ -1,13 +1,13 @@
-"""Recorded rounds from the finals of an export: the transcripts for the battery, and what stratifies their returns.
+"""Recorded rounds from the finals of an export: transcripts for the battery, and the strata of their returns.
 
 Reads export lines (docs/formats.md, 12) in the order of the files. Nothing is verified here, neither signature nor
-chain: `certify replay` comes first. Only finals count: a discarded draw was never played, a void without transcript
-revealed nothing. The deals are put in the order of their drawing (instance, draw number), because the order in which
-rounds end follows from the cards. Keeps a transcript of some 54 bytes for every deal.
+chain: run `certify replay` first. Only finals count: a discarded draw was never played, and a void without transcript
+revealed nothing. Deals are put in the order of their drawing (instance, draw number), because the order in which rounds
+end follows from the cards. Keeps a transcript of some 54 bytes for every deal.
 
-Refuses a line that is no statement (naming it); counts what it cannot use: finals whose opening is not in the files,
-rounds that came before (files may overlap), rulesets that are not shipped in that version, transcripts that are not one
-shuffle's.
+UnreadableExportError for a line that is not a statement. What cannot be used is counted: finals whose opening is not in
+the files, rounds that came before (files may overlap), rulesets that are not shipped in that version, transcripts that
+are not those of one shuffle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from certification.overlap import Seen
+from certification.overlap import SeenRounds
 from certification.replay import read_lines
 from rgs.core.errors import FormatError, RgsError
 from rgs.core.rulesets import Ruleset, load_ruleset
@@ -31,7 +31,7 @@ from rng.shuffle import transcript_to_deck
 _LINES_BETWEEN_SIGNS = 2000
 
 
-class ExportError(ValueError):
+class UnreadableExportError(ValueError):
     """A line that is no statement of an export."""
 
 
@@ -65,21 +65,21 @@ def read(
     paths: Iterable[Path], seat_played: Callable[[SeatPlayed], None], told: Callable[[int], None] = lambda _: None
 ) -> Recorded:
     """Read the files as one export; `seat_played` is called for every final that can be used."""
-    reader = _Reader(seat_played)
+    reader = _RoundReader(seat_played)
     for path in paths:
         with path.open("rb") as file:
             for number, line in enumerate(read_lines(file), 1):
                 try:
                     reader.feed(line.rstrip(b"\n"))
                 except FormatError as error:
-                    raise ExportError(f"{path.name}, line {number}: {error.message}") from error
+                    raise UnreadableExportError(f"{path.name}, line {number}: {error.message}") from error
                 if not number % _LINES_BETWEEN_SIGNS:
                     told(len(reader.transcripts))
     ordered = tuple(transcript for _, transcript in sorted(reader.transcripts.items()))
     return Recorded(ordered, dict(reader.unread))
 
 
-class _Reader:
+class _RoundReader:
     def __init__(self, seat_played: Callable[[SeatPlayed], None]) -> None:
         self.transcripts: dict[tuple[str, int], bytes] = {}
         self.unread: Counter[str] = Counter()
@@ -87,7 +87,7 @@ class _Reader:
         self._instances: dict[str, tuple[str, int]] = {}
         self._operators: dict[str, str] = {}
         self._openings: dict[str, dict[str, Any]] = {}
-        self._seen = Seen()
+        self._seen = SeenRounds()
 
     def feed(self, line: bytes) -> None:
         data = parse_line(line).envelope

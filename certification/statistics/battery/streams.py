@@ -1,7 +1,7 @@
-"""The tests that look at the deals in their order, with a state carried from chunk to chunk, and at every deal at once.
+"""The tests that look at the deals in their order, with a state carried from chunk to chunk, and at all deals together.
 
-Coupon collector, gaps, serial correlation, runs above and below the median: of the cards at the first nine places,
-deal after deal. Duplicates: of whole decks, of the nine cards dealt, of five; 16 bytes a deck are kept for these.
+Coupon collector, gaps, serial correlation, runs above and below the median look at the cards at the first nine places,
+deal after deal. Duplicates look at whole decks, at the nine cards dealt, and at five; they keep 16 bytes a deck.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ STREAMED: Final = (
 )
 
 
-class Streams:
+class DeckStreams:
     """The state of these tests; fed chunk after chunk, in order."""
 
     def __init__(self) -> None:

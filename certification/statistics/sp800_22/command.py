@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from certification.processes import over
+from certification.replay import whole_number
 from certification.rtp.compiled import Bytes
 from certification.statistics import progress
 from certification.statistics.sp800_22 import levels, reading, suite
@@ -26,6 +27,8 @@ from certification.statistics.sp800_22 import levels, reading, suite
 _USUAL_LENGTH: Final = 1_000_000
 LENGTH_MOST: Final = 10**8
 """Of a sequence: a bit takes 33 bytes of memory while it is tested."""
+_count = whole_number(1, 10**10)
+_length = whole_number(1, LENGTH_MOST)
 _VARIANTS: Final = {variant.name: variant for variant in (suite.CORRECTED, suite.NIST_2_1_2)}
 
 
@@ -79,7 +82,7 @@ def _document(
     length: int,
     variant: suite.Variant,
     results: Sequence[Sequence[suite.PValue]],
-    verdict: levels.Verdict,
+    verdict: levels.SuiteVerdict,
     cpu_s: float,
 ) -> dict[str, Any]:
     return {
@@ -104,7 +107,7 @@ def _tell(
     length: int,
     variant: suite.Variant,
     results: Sequence[Sequence[suite.PValue]],
-    verdict: levels.Verdict,
+    verdict: levels.SuiteVerdict,
 ) -> Iterator[str]:
     yield f"{path.name}: {len(results):,} sequences of {length:,} bits, read as {form}"
     yield f"constants: {variant.name}; divisor of the spectral test {variant.dft_divisor:g}"
@@ -149,26 +152,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument("--format", choices=reading.FORMATS, default="auto", help="default: by the file's beginning")
     parser.add_argument("--length", type=_length, metavar="BITS", help="of a sequence, at most 10^8")
-    parser.add_argument("--sequences", type=_whole, metavar="N")
+    parser.add_argument("--sequences", type=_count, metavar="N")
     parser.add_argument("--variant", choices=sorted(_VARIANTS), default=suite.CORRECTED.name)
     parser.add_argument("--dft-divisor", type=float, choices=(4.0, 3.8), default=4.0)
     parser.add_argument("--alpha", type=level, default=levels.LEVEL, help="family level, default 0.01")
-    parser.add_argument("--workers", type=_whole, default=os.cpu_count() or 1, metavar="N", help="processes")
+    parser.add_argument("--workers", type=_count, default=os.cpu_count() or 1, metavar="N", help="processes")
     parser.add_argument("--json", action="store_true")
     return parser
-
-
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**10:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10^10")
-    return int(text)
-
-
-def _length(text: str) -> int:
-    length = _whole(text)
-    if length > LENGTH_MOST:
-        raise argparse.ArgumentTypeError(f"{text} bits are too many for one sequence, at most {LENGTH_MOST:,}")
-    return length
 
 
 def level(text: str) -> float:
@@ -178,5 +168,5 @@ def level(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no level between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a level between 0 and 1")
     return value

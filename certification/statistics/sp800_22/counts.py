@@ -1,7 +1,7 @@
 """SP 800-22 sections 2.1 to 2.4: frequency, frequency within blocks, runs, longest run of ones in a block.
 
-Every function takes bits as 0 and 1 in uint8 and returns p-values. None refuses a short sequence, so that the
-publication's examples can be computed: the least lengths are `suite`'s.
+Every function takes bits as 0 and 1 in uint8 and returns p-values. Short sequences are accepted, so that the
+publication's examples can be computed; `suite` enforces the least lengths.
 """
 
 from __future__ import annotations

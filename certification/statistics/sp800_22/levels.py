@@ -1,9 +1,9 @@
 """The verdict over several sequences (SP 800-22 4.2): proportion that passes, uniformity of the p-values, and Holm.
 
-The publication's two criteria are told for every test: the proportion within 0.99 +- 3 sqrt(0.99 0.01 / s), and
-P_T >= 0.0001. Neither is made a rule that all 188 must meet: with 100 sequences a good generator misses the floor of
-0.65 tests on average. The verdict is Holm's, over the exact binomial probability of each test's failures
-and over each P_T, at the family level. Tests that are not applicable count for nothing, and are told.
+The publication's two criteria are shown for every test: the proportion within 0.99 +- 3 sqrt(0.99 0.01 / s), and
+P_T >= 0.0001. Not all 188 tests must meet them: with 100 sequences a good generator misses the floor of 0.65 tests on
+average. The verdict is Holm's, at the family level, over the exact binomial probability of each test's failures and
+over each P_T. Tests that are not applicable do not count, and are named.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SuiteVerdict:
     """`word` is passed | failed | not applicable; `rejected` names what Holm rejects at the family level."""
 
     word: str
@@ -76,7 +76,7 @@ class Verdict:
     cautions: tuple[str, ...]
 
 
-def judge(sequences: Sequence[Sequence[PValue]], alpha: float) -> Verdict:
+def judge(sequences: Sequence[Sequence[PValue]], alpha: float) -> SuiteVerdict:
     """Return the verdict over the p-values of at least one sequence, at a family level."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for values in sequences:
@@ -98,7 +98,7 @@ def judge(sequences: Sequence[Sequence[PValue]], alpha: float) -> Verdict:
     if missing:
         cautions.append(f"{missing} of {len(families)} p-values are not applicable: no verdict on these")
     applicable = any(family.applicable for family in families)
-    return Verdict(
+    return SuiteVerdict(
         ("failed" if rejected else "passed") if applicable else "not applicable",
         alpha,
         families,

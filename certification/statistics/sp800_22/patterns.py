@@ -1,7 +1,7 @@
-"""SP 800-22 sections 2.7 to 2.9, 2.11, 2.12: what the windows of a sequence say.
+"""SP 800-22 sections 2.7 to 2.9, 2.11, 2.12: templates and windows.
 
-Non-overlapping and overlapping templates, Maurer's universal test, serial, approximate entropy. As in `counts`, no
-length is refused here.
+Non-overlapping and overlapping templates, Maurer's universal test, serial, approximate entropy. As in `counts`, any
+length is accepted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Sequences of bits from a file: raw bytes, the highest bit first, or the characters 0 and 1 with white space.
 
-A file is taken as characters if its beginning holds nothing else, which raw bytes of any use never do; `--format`
-decides where that guess is not wanted. Holds one sequence at a time. Refuses what is no regular file (a pipe is read
-only once, and has no length), other text (commas, hexadecimal, a byte order mark: as raw bytes that would be a biased
-sequence, and a verdict on the wrong thing), another character further on, and a sequence that the file is too short
-for.
+A file counts as characters if its beginning holds nothing else, which is never so for useful raw bytes; `--format`
+overrides this guess. Only one sequence is in memory at a time. SequenceError for a pipe (it can be read only once and
+has no length), for other text (commas, hexadecimal, a byte order mark: read as raw bytes it would be a biased sequence,
+and the verdict would be about the wrong thing), for another character further on, and for a file that is too short.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def format_of(path: Path) -> str:
 def check_regular(path: Path) -> None:
     """Refuse a pipe or a device. Raises SequenceError, and OSError for what is not there."""
     if not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):
-        raise SequenceError(f"{path} is no regular file: write the bits to one first")
+        raise SequenceError(f"{path} is not a regular file: write the bits to one first")
 
 
 def bits_in(path: Path, form: str) -> int:

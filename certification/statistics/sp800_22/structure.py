@@ -1,4 +1,4 @@
-"""SP 800-22 sections 2.5, 2.6, 2.10: rank of binary matrices, spectrum, linear complexity. Refuses no length."""
+"""SP 800-22 sections 2.5, 2.6, 2.10: rank of binary matrices, spectrum, linear complexity. Any length is accepted."""
 
 from __future__ import annotations
 

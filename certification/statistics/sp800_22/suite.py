@@ -1,7 +1,7 @@
 """All fifteen tests on one sequence: 188 p-values of 10^6 bits, with the least lengths of the publication enforced.
 
-A test that the sequence is too short for, or whose walk has too few cycles, gives no p-value and says why: it is not
-applicable, and neither passes nor fails. Refuses anything but a flat array of 0 and 1.
+A test gives no p-value, and says why, if the sequence is too short for it or its walk has too few cycles. It is then
+not applicable: neither passed nor failed. ValueError for anything but a flat array of 0 and 1.
 """
 
 from __future__ import annotations

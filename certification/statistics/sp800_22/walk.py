@@ -1,4 +1,4 @@
-"""SP 800-22 sections 2.13 to 2.15: cumulative sums, random excursions and their variant. No length is refused here."""
+"""SP 800-22 sections 2.13 to 2.15: cumulative sums, random excursions and their variant. Any length is accepted."""
 
 from __future__ import annotations
 

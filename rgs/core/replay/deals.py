@@ -8,8 +8,9 @@ is used twice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from rgs.core.errors import VerificationError
 from rgs.core.replay.checks import DEAL
@@ -95,6 +96,24 @@ class Deals:
         """The final of a seat of the round lies outside a cut export."""
         self._deals[round_id].is_left_open = True
 
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, for JSON. No round is left open before `finish`, unless a scope cuts the files."""
+        return {
+            "deals": {round_id: _state_of(deal) for round_id, deal in self._deals.items()},
+            "failed": sorted(self.failed),
+            "games": self.games,
+            "ids": self._ids.state(),
+            "verified": self.verified,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self._deals = {round_id: _deal_of(row) for round_id, row in state["deals"].items()}
+        self.failed = set(state["failed"])
+        self.games = Counter(state["games"])
+        self._ids.restore(state["ids"])
+        self.verified = state["verified"]
+
     def _close(self, round_id: str) -> None:
         deal = self._deals.pop(round_id)
         if round_id not in self.failed:
@@ -112,3 +131,14 @@ class Deals:
                 self.fail(round_id)
                 yield DEAL.failure(f"{deal.seats} seats were dealt, {len(deal.leaves)} opened", round_id=round_id)
             self._close(round_id)
+
+
+def _state_of(deal: Deal) -> dict[str, Any]:
+    leaves = {str(seat_no): leaf.hex() for seat_no, leaf in deal.leaves.items()}
+    return {**asdict(deal), "core": deal.core.decode("ascii"), "leaves": leaves}
+
+
+def _deal_of(state: Mapping[str, Any]) -> Deal:
+    instance, draw_no = state["draw"]
+    leaves = {int(seat_no): bytes.fromhex(leaf) for seat_no, leaf in state["leaves"].items()}
+    return Deal(**{**state, "core": state["core"].encode("ascii"), "draw": (instance, draw_no), "leaves": leaves})

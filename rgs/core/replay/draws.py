@@ -23,7 +23,10 @@ class DrawAccount:
 
     highest: int = 0
     missing: int = 0
-    _gaps: list[_Gap] = field(default_factory=list)
+    gaps: list[_Gap] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.gaps = [(first, last) for first, last in self.gaps]  # JSON has no tuples
 
     def use(self, draw_no: int, reseed_counter: int) -> None:
         """Account for a draw.
@@ -35,7 +38,7 @@ class DrawAccount:
             self._fill(draw_no)
         else:
             if draw_no > self.highest + 1:
-                self._gaps.append((self.highest + 1, draw_no - 1))
+                self.gaps.append((self.highest + 1, draw_no - 1))
                 self.missing += draw_no - self.highest - 1
             self.highest = draw_no
         if reseed_counter != draw_no:
@@ -44,14 +47,14 @@ class DrawAccount:
             )
 
     def _fill(self, draw_no: int) -> None:
-        place = bisect_left(self._gaps, draw_no, key=itemgetter(1))
-        if place == len(self._gaps) or self._gaps[place][0] > draw_no:
+        place = bisect_left(self.gaps, draw_no, key=itemgetter(1))
+        if place == len(self.gaps) or self.gaps[place][0] > draw_no:
             raise DRAWS.failure(f"draw {draw_no} is used twice")
-        first, last = self._gaps[place]
+        first, last = self.gaps[place]
         parts = ((first, draw_no - 1), (draw_no + 1, last))
-        self._gaps[place : place + 1] = [part for part in parts if part[0] <= part[1]]
+        self.gaps[place : place + 1] = [part for part in parts if part[0] <= part[1]]
         self.missing -= 1
 
     def first_missing(self) -> int:
         """The lowest draw not seen, `highest` + 1 if none is missing below it."""
-        return self._gaps[0][0] if self._gaps else self.highest + 1
+        return self.gaps[0][0] if self.gaps else self.highest + 1

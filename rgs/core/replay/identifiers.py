@@ -7,7 +7,9 @@ chosen by their last bits, which are random.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from bisect import bisect_left
+from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 
@@ -33,6 +35,14 @@ class IdSet:
     def __contains__(self, ulid: str) -> bool:
         bucket, place = self._find(key := _key(ulid))
         return bucket[place : place + _WIDTH] == key
+
+    def state(self) -> dict[str, str]:
+        """The ids for JSON: each bucket in base64."""
+        return {str(number): b64encode(held).decode("ascii") for number, held in self._buckets.items()}
+
+    def restore(self, state: Mapping[str, str]) -> None:
+        """Replace the ids by those of a `state`."""
+        self._buckets = {int(number): bytearray(b64decode(held)) for number, held in state.items()}
 
     def _add(self, key: bytes) -> bool:
         bucket, place = self._find(key)

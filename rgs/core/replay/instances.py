@@ -9,15 +9,17 @@ instance says of it is compared at the end of the files, because only each insta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from rgs.core.errors import VerificationError
 from rgs.core.replay.checks import DRAWS, INSTANCE, NUMBER, SCOPE
 from rgs.core.replay.draws import DrawAccount
+from rgs.core.replay.keys import SigningKey
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.scope import NumberSequence, Scope
+from rgs.core.statements import KINDS
 
 KEYS_CHANGED: Final = "KEYS_CHANGED"
 """Reason of the end of an instance whose process continues as the next one."""
@@ -168,6 +170,25 @@ class Instances:
         if name in self._lost:
             raise statement.failure(INSTANCE, f"instance {name} was declared lost before")
         self._lost[name] = Lost(statement, int(lost["last_statement_no"]), int(lost["last_draw_no"]))
+
+    # --- between two runs ---
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, for JSON."""
+        losses = [lost.statement for lost in self._lost.values()]
+        return {
+            "known": [asdict(instance) for instance in self._known.values()],
+            "lost": [{"body": loss.body, "hash": loss.hash, "keyid": loss.keyid} for loss in losses],
+        }
+
+    def restore(self, state: Mapping[str, Any], keys: Mapping[str, SigningKey]) -> None:
+        """Go on from a `state`; `keys` by keyid, those of its instances included."""
+        for row in state["known"]:
+            numbers, draws = Sequence(**row["numbers"]), DrawAccount(**row["draws"])
+            self._known[row["name"]] = Instance(**{**row, "numbers": numbers, "draws": draws})
+        for row in state["lost"]:
+            keyid = row["keyid"]
+            self.lose(Statement(KINDS["instance_lost"], row["body"], row["hash"], keys[keyid], keyid, None, ""))
 
     # --- at the end of the files ---
 

@@ -8,10 +8,10 @@ replay then continues with what the authentic statement says, so that one fault 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from rgs.core.errors import VerificationError
 from rgs.core.replay.checks import KEY, LINE, OPENING, SCOPE, SESSION
@@ -28,6 +28,7 @@ from rgs.core.replay.scope import NumberSequence, Scope
 from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
+    chain_of_state,
     verify_money_leg,
     verify_participation_end,
     verify_purchase,
@@ -71,6 +72,13 @@ class Summary:
     returned_minor: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
     has_development_keys: bool = False
+
+    def fields(self) -> dict[str, Any]:
+        """All counts by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+_COUNTERS: Final = ("games", "returned_minor", "staked_minor", "statements")
 
 
 class Replay:
@@ -146,6 +154,37 @@ class Replay:
     def instances(self) -> Instances:
         """All instances read so far, with their draws."""
         return self._instances
+
+    # --- between two runs ---
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, for JSON, to be written before anything else is fed. Only for a log that goes on: the
+        ranges of a scope are not in it. The instance keys are the key book's.
+        """
+        return {
+            "chains": [chain.state() for chain in self._chains.values()],
+            "deals": self._deals.state(),
+            "instances": self._instances.state(),
+            "registered": self._registered.state(),
+            "sessions": self._sessions.state(),
+            "summary": self.summary.fields(),
+            "voids": self._voids.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`, in a new replay whose key book has its instance keys.
+
+        Raises KeyError, TypeError, ValueError, AttributeError or RgsError for what is not a state of this version.
+        """
+        for row in state["chains"]:
+            self._chains[row["session_id"]] = chain_of_state(row, self._rulebook)
+        self._deals.restore(state["deals"])
+        self._instances.restore(state["instances"], self._keys.known)
+        self._registered.restore(state["registered"])
+        self._sessions.restore(state["sessions"])
+        counts = {name: Counter(state["summary"][name]) for name in _COUNTERS}
+        self.summary = Summary(**{**state["summary"], **counts})
+        self._voids.restore(state["voids"])
 
     # --- failures ---
 

@@ -9,7 +9,7 @@ files do not say when an id will not come again. Where an erased private block h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from rgs.core.replay.checks import IDS
 from rgs.core.replay.identifiers import IdSet
@@ -57,6 +57,15 @@ class Registered:
             table = "" if is_solo else body.get("table", "")
             return self._session(statement, block, table, is_required=is_required)
         return self._participation(statement, block, chain, is_required=is_required)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, for JSON."""
+        return {"absent": self.absent, "used": self._used.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.absent = state["absent"]
+        self._used.restore(state["used"])
 
     def _session(self, statement: Statement, block: Mapping[str, str], table: str, *, is_required: bool) -> None:
         """`table` is empty for solo play."""

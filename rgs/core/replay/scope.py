@@ -11,6 +11,7 @@ A scope cannot show whether more should have been asked for.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rgs.core.replay.checks import SCOPE
@@ -58,20 +59,18 @@ def _holds(ranges: list[Range], number: int) -> bool:
     return any(found.first <= number <= found.last for found in ranges)
 
 
+@dataclass(slots=True, kw_only=True)
 class NumberSequence:
-    """The numbers of one instance or session as they are read.
+    """The numbers of one instance or session as they are read."""
 
-    `last` is the highest so far, `is_unbroken` that none from 1 is missing.
-    """
-
-    __slots__ = ("_head", "is_unbroken", "is_whole", "last")
-
-    def __init__(self, *, is_whole: bool, head: int) -> None:
-        """`is_whole`: no scope was read yet. `head`: the numbers 1..head stand in the files in any case."""
-        self.is_whole = is_whole
-        self._head = head
-        self.is_unbroken = True
-        self.last = 0
+    is_whole: bool
+    """No scope was read when the sequence began."""
+    head: int
+    """The numbers 1..head stand in the files in any case."""
+    is_unbroken: bool = True
+    """No number from 1 to `last` is missing."""
+    last: int = 0
+    """The highest number so far."""
 
     def advance(self, number: int, ranges: list[Range] | None) -> str:
         """Take the next number; return what is wrong with it, or an empty text.
@@ -92,7 +91,7 @@ class NumberSequence:
 
     def _may_leap(self, last: int, number: int, ranges: list[Range]) -> bool:
         """From the end of one range, or from the head, to the beginning of the next."""
-        before = self._head
+        before = self.head
         for found in ranges:
             if found.first == number:
                 return last == before

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from rgs.core.replay.checks import BALANCE
 from rgs.core.replay.reading import Statement
@@ -45,6 +47,29 @@ class OpenSeat:
     def staked_minor(self) -> int:
         """The sum of the opening bets."""
         return sum(amount for _, amount in self.bets)
+
+    def state(self) -> dict[str, Any]:
+        """What `seat_of_state` needs, for JSON."""
+        rules = self.ruleset
+        return {
+            **asdict(replace(self, ruleset=None)),
+            "commitment": self.commitment.hex(),
+            "deal_core": self.deal_core.decode("ascii"),
+            "leaf": self.leaf.hex(),
+            "ruleset": rules and {"id": rules.id, "sha256": rules.sha256, "version": str(rules.version)},
+        }
+
+
+def seat_of_state(state: Mapping[str, Any], rulebook: Rulebook) -> OpenSeat:
+    """The seat of a `state`."""
+    values = {
+        "bets": tuple((bet, amount) for bet, amount in state["bets"]),
+        "commitment": bytes.fromhex(state["commitment"]),
+        "deal_core": state["deal_core"].encode("ascii"),
+        "leaf": bytes.fromhex(state["leaf"]),
+        "ruleset": state["ruleset"] and rulebook.ruleset(state["ruleset"]),
+    }
+    return OpenSeat(**{**state, **values})
 
 
 def read_seat(statement: Statement, rulebook: Rulebook) -> OpenSeat:

@@ -9,7 +9,7 @@ repetition, and nothing further is read from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from rgs.core.replay.checks import BALANCE, RULES, SESSION
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import NumberSequence, Range
-from rgs.core.replay.seats import OpenSeat, verify_balance_before
+from rgs.core.replay.seats import OpenSeat, seat_of_state, verify_balance_before
 from rgs.core.statements import LINK_ZERO, UnhandledKindError
 
 _PLAYABLE: Final = frozenset({"purchase", "round_opening", "participation_end"})
@@ -164,6 +164,11 @@ class Chain:
                 self.seat.balance_before_minor += amount
         self.balance_minor = None if self.balance_minor is None else max(0, self.balance_minor + amount)
 
+    def state(self) -> dict[str, Any]:
+        """What `chain_of_state` needs, for JSON."""
+        seat = self.seat and self.seat.state()
+        return {**asdict(replace(self, seat=None)), "codes": sorted(self.codes), "seat": seat}
+
     def _start(self, deal: dict[str, Any]) -> None:
         is_same_second = deal["start_time"][:19] == self.start_time[:19]
         self.codes = (self.codes if is_same_second else frozenset()) | {deal["game_code"]}
@@ -171,6 +176,17 @@ class Chain:
         # If the files begin after the session_open, the first deal shows what is played, and where.
         self.rules = self.rules or deal["ruleset"]
         self.table = deal["table"] if self.table is None else self.table
+
+
+def chain_of_state(state: Mapping[str, Any], rulebook: Rulebook) -> Chain:
+    """The chain of a `state`."""
+    values = {
+        "codes": frozenset(state["codes"]),
+        "limits": SessionLimits(**state["limits"]),
+        "links": Sequence(**state["links"]),
+        "seat": state["seat"] and seat_of_state(state["seat"], rulebook),
+    }
+    return Chain(**{**state, **values})
 
 
 @cache  # of the few kinds that there are

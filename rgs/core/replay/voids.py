@@ -8,8 +8,8 @@ certificates of admins, which are rare. In a cut export only what stands in it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from rgs.core.errors import VerificationError
@@ -125,6 +125,29 @@ class Voids:
             life.since <= time and not (life.until and life.until < time)
             for life in self._admins.get(party, {}).values()
         )
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, for JSON."""
+        admins = self._admins.items()
+        return {
+            "admins": {party: {print_: asdict(life) for print_, life in lives.items()} for party, lives in admins},
+            "malfunctions": {hash_: asdict(malfunction) for hash_, malfunction in self._malfunctions.items()},
+            "parties": self._parties,
+            "paused": self._paused,
+            "proposals": self._proposals,
+            "unproved": [(party, time, error.message, error.metadata) for party, time, error in self._unproved],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        for party, lives in state["admins"].items():
+            self._admins[party] = {print_: Allowed(**life) for print_, life in lives.items()}
+        self._malfunctions = {hash_: Malfunction(**row) for hash_, row in state["malfunctions"].items()}
+        self._parties, self._paused = dict(state["parties"]), dict(state["paused"])
+        for round_id, proposals in state["proposals"].items():
+            self._proposals[round_id] = [(session, who, reason, time) for session, who, reason, time in proposals]
+        for party, time, message, metadata in state["unproved"]:
+            self._unproved.append((party, time, VerificationError(message, **metadata)))
 
     def finish(self) -> Iterator[VerificationError]:
         """The approvals of parties that were no admins."""

@@ -14,9 +14,9 @@ import pytest
 from certification.__main__ import main
 from certification.dossier import bundle, chance, command, games, software
 from certification.dossier.document import document_of
-from certification.dossier.plan import Plan, full_plan, quick_plan, steps_of
+from certification.dossier.plan import DossierPlan, full_plan, quick_plan, steps_of
 from certification.dossier.sbom import Locked, make_sbom, read_lock, validate_sbom
-from certification.dossier.work import ROOT, Done, Step, Work
+from certification.dossier.work import ROOT, Done, DossierStep, Work
 from certification.replay import FileError
 from certification.rtp.command import DIRECTORY
 from certification.statistics import programs
@@ -35,7 +35,7 @@ TESTS = (
 )
 
 
-def tiny_plan() -> Plan:
+def tiny_plan() -> DossierPlan:
     return replace(
         quick_plan("0a0b"),
         decks=(300,),
@@ -108,7 +108,7 @@ def test_a_dossier_is_made_signed_and_made_again_byte_for_byte(tmp_path: Path) -
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(FileError, match="no dossier"):
+    with pytest.raises(FileError, match="not a dossier"):
         command.make_dossier(tiny_plan(), tmp_path, None, None, NOW_MS)
     assert main(["dossier", "--quick", "--out", str(tmp_path)]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
@@ -149,7 +149,7 @@ def test_a_result_is_kept_as_long_as_its_inputs_are_the_same(tmp_path: Path) -> 
         runs.append(parameters["size"])
         return {"verdict": "passed", "told": "", "size": parameters["size"]}
 
-    step = Step("probe", "Probe", run, {"size": 1}, ("rng/scaling.py",))
+    step = DossierStep("probe", "Probe", run, {"size": 1}, ("rng/scaling.py",))
     assert not Work(tmp_path, resume=True).do(step, silent).is_kept
     assert Work(tmp_path, resume=True).do(step, silent).is_kept
     assert not Work(tmp_path, resume=False).do(step, silent).is_kept
@@ -163,7 +163,7 @@ def test_a_result_is_kept_as_long_as_its_inputs_are_the_same(tmp_path: Path) -> 
 
 def test_an_input_is_every_byte_of_what_a_step_reads(tmp_path: Path) -> None:
     (tmp_path / "rng").mkdir()
-    step = Step("probe", "Probe", lambda _parameters, _told: {}, {}, ("rng",))
+    step = DossierStep("probe", "Probe", lambda _parameters, _told: {}, {}, ("rng",))
     seen = set()
     for number, text in enumerate(("", "a", "b")):
         root = tmp_path / str(number)
@@ -177,7 +177,7 @@ def test_an_input_is_every_byte_of_what_a_step_reads(tmp_path: Path) -> None:
 
 
 def done(name: str, **result: Any) -> Done:
-    step = Step(name, name, lambda _parameters, _told: {}, {})
+    step = DossierStep(name, name, lambda _parameters, _told: {}, {})
     return Done(step, {"told": "", **result}, "0" * 64, 0.0, is_kept=False)
 
 
@@ -362,7 +362,7 @@ def test_what_the_standard_demands_is_missed(key: str, value: object) -> None:
 def test_batteries_of_others_have_passed_when_all_of_them_have(
     words: tuple[str, ...], verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outcomes = [programs.Outcome(f"program {number}", word, "") for number, word in enumerate(words)]
+    outcomes = [programs.ProgramOutcome(f"program {number}", word, "") for number, word in enumerate(words)]
     monkeypatch.setattr(programs, "run_all", lambda *_, **__: outcomes)
     found = chance.run_programs({"megabytes": 1}, lambda *_: None)
     assert found["verdict"] == verdict

@@ -61,7 +61,7 @@ def test_files_that_are_missing_or_too_many_are_seen(tmp_path: Path) -> None:
         list(bundle.verify(out))
     (out / "more.txt").unlink()
     (out / "link").symlink_to(out / "index.html")
-    with pytest.raises(VerificationError, match="no plain file"):
+    with pytest.raises(VerificationError, match="not a plain file"):
         list(bundle.verify(out))
     (out / "link").unlink()
     (out / "index.html").unlink()
@@ -145,7 +145,7 @@ def test_a_private_key_is_read_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_home_signs_with_its_node_key_if_its_bundle_names_it(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFieldError, match="no home"):
+    with pytest.raises(InvalidFieldError, match="not a home"):
         bundle.load_node_signer(tmp_path, NOW_MS)
     keys = tmp_path / "keys"
     keys.mkdir()
@@ -173,4 +173,4 @@ def test_the_command_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "FAILED: index.html is not the file that SHA256SUMS names\n"
     shutil.rmtree(out)
     assert main(["dossier", "verify", str(out)]) == 2
-    assert "no folder" in capsys.readouterr().err
+    assert "not a folder" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 
 from certification.statistics import programs
 from certification.statistics.battery import command
-from certification.statistics.programs import Outcome, Read
+from certification.statistics.programs import ProgramOutcome, Read
 
 ENT = "0,File-bytes,Entropy,Chi-square,Mean,Monte-Carlo-Pi,Serial-Correlation\n1,1000000,{},{},127.4,3.14,0.0001\n"
 RNGTEST = """rngtest: bits received from input: {bits}
@@ -166,10 +166,10 @@ def test_what_is_not_on_path_is_not_run_and_not_passed(
     out = capsys.readouterr().out
     assert "PractRand   not run  RNG_test is not on PATH" in out
     assert out.endswith("\nnot run: 0 passed, 0 failed, 0 void, 6 not run\n")
-    assert programs.verdict_of([Outcome("a", "not run", ""), Outcome("b", "void", "")]) == "not run"
-    assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "void", "")]) == "not run"
-    assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "not run", "")]) == "passed"
-    assert programs.verdict_of([Outcome("a", "passed", ""), Outcome("b", "failed", "")]) == "failed"
+    assert programs.verdict_of([ProgramOutcome("a", "not run", ""), ProgramOutcome("b", "void", "")]) == "not run"
+    assert programs.verdict_of([ProgramOutcome("a", "passed", ""), ProgramOutcome("b", "void", "")]) == "not run"
+    assert programs.verdict_of([ProgramOutcome("a", "passed", ""), ProgramOutcome("b", "not run", "")]) == "passed"
+    assert programs.verdict_of([ProgramOutcome("a", "passed", ""), ProgramOutcome("b", "failed", "")]) == "failed"
 
 
 def test_programs_are_fed_with_the_raw_export(
@@ -215,7 +215,7 @@ def test_programs_that_misbehave_are_void_and_stop_nobody_else(tmp_path: Path, m
     assert "Exec format error" in told["PractRand"][1]
     assert told["TestU01"][0] == "not run"
     (tmp_path / "assess").write_text("#!/bin/sh\nkill -11 $$\n")
-    assert programs.run(programs.PROGRAMS[3], 125_000) == Outcome("NIST STS", "void", "ended by signal 11")
+    assert programs.run(programs.PROGRAMS[3], 125_000) == ProgramOutcome("NIST STS", "void", "ended by signal 11")
 
 
 def test_nists_program_finds_its_folders_templates_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ cat > experiments/AlgorithmTesting/finalAnalysisReport.txt <<'END'
 END""",
     )
     (sts,) = [program for program in programs.PROGRAMS if program.executable == "assess"]
-    assert programs.run(sts, 250_000) == Outcome("NIST STS", "passed", "188 rows")
+    assert programs.run(sts, 250_000) == ProgramOutcome("NIST STS", "passed", "188 rows")
     (tmp_path / "assess").write_text("#!/bin/sh\nexit 1\n")
     assert programs.run(sts, 250_000).word == "void"
 
@@ -258,7 +258,7 @@ echo "   test_$4|   0|    100000|     100|0.50000000|  PASSED  " """,
     )
     (dieharder,) = [program for program in programs.PROGRAMS if program.executable == "dieharder"]
     outcome = programs.run(dieharder, 1_000_000)
-    assert outcome == Outcome("dieharder", "passed", "7 of 7 passed")
+    assert outcome == ProgramOutcome("dieharder", "passed", "7 of 7 passed")
     assert (tmp_path / "bytes").read_text().split() == ["3000000"] * 7, "more than was asked for: there is no end"
     seen = (tmp_path / "seen").read_bytes()
     assert len({seen[at : at + 4] for at in range(0, 28, 4)}) == 7

@@ -16,7 +16,7 @@ from certification.rtp.strategy import Decisions
 from certification.statistics.battery import command, returns, rounds
 from certification.statistics.battery.decks import Seeded
 from certification.statistics.battery.returns import ReturnTest, exact_figures
-from certification.statistics.battery.rounds import ExportError, SeatPlayed
+from certification.statistics.battery.rounds import SeatPlayed, UnreadableExportError
 from rgs.core.rulesets import load_ruleset
 from rng.shuffle import transcript_to_deck
 from tests.support.records.factory import RecordFactory
@@ -31,7 +31,7 @@ Choose = Callable[[str], Decisions]
 def best_play(uth: Enumerated, casino: Enumerated) -> Choose:
     """Best play without enumerating again: the Ultimate Texas Hold'em rulesets pay alike."""
     known = {
-        name: Decisions(load_ruleset(name), one.play.preflop, one.play.flop, one.play.river)
+        name: Decisions.of(one.play)
         for name, one in (("uth-solo", uth), ("uth-seven-box", uth), ("casino-holdem", casino))
     }
     return known.__getitem__
@@ -232,7 +232,7 @@ def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
     assert recorded.unread == {"returns of rulesets that are not shipped": 1}
     assert len(recorded.transcripts) == 1
     path.write_bytes(lines[0] + b"{}\n")
-    with pytest.raises(ExportError, match="export, line 2: not an export line"):
+    with pytest.raises(UnreadableExportError, match="export, line 2: not an export line"):
         rounds.read([path], taken.append)
 
 
@@ -246,7 +246,7 @@ def test_the_command_on_an_export(
     out = capsys.readouterr().out
     assert out.startswith("280 decks from 280 deals of export\n")
     assert "uth-solo: 0.000% of what was really staked came back" in out
-    assert "no signature was looked at" in out
+    assert "no signature was verified" in out
     assert out.endswith("both together: passed\n")
     path.write_bytes(played_factory(2).export())
     assert command.main(["--statements", str(path), "--json"]) == 2

@@ -337,7 +337,7 @@ def test_the_command_refuses_where_it_cannot_write(
     with pytest.raises(SystemExit) as caught:
         main(["rtp", "casino-holdem", "--write", str(tmp_path / "none")])
     assert caught.value.code == 2
-    assert "is no directory" in capsys.readouterr().err
+    assert "is not a directory" in capsys.readouterr().err
     (tmp_path / f"{load_ruleset('casino-holdem').sha256}.json").mkdir()
     assert main(["rtp", "casino-holdem", "--json", "--write", str(tmp_path)]) == 2
     assert "Is a directory" in capsys.readouterr().err

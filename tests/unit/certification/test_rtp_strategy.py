@@ -132,9 +132,9 @@ def test_a_share_is_always_or_never_only_if_it_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["", "2c3d4h"], "without the two cards"),
-        (["--picture", "grid.pdf"], "ends neither in .png nor in .svg"),
-        (["--picture", "grid"], "ends neither in .png nor in .svg"),
+        (["", "2c3d4h"], "needs the two cards"),
+        (["--picture", "grid.pdf"], "does not end in .png or .svg"),
+        (["--picture", "grid"], "does not end in .png or .svg"),
     ],
 )
 def test_other_arguments_are_refused_before_the_work(

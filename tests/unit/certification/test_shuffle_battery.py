@@ -16,7 +16,7 @@ import pytest
 from certification.processes import ProcessLostError
 from certification.rtp.compiled import Bytes
 from certification.statistics.battery import battery, command, counting, decks, defects, laws, planting, raw, streams
-from certification.statistics.battery.battery import Result
+from certification.statistics.battery.battery import BatteryResult
 from certification.statistics.battery.decks import Given, Production, Seeded
 from certification.statistics.battery.defects import Defect, Planted
 from certification.statistics.sp800_22.structure import complexity
@@ -259,7 +259,7 @@ def test_collectors_and_gaps_go_on_over_chunks() -> None:
             seen, length = set(), 0
     assert whole.lengths.tolist() == np.bincount(lengths, minlength=4096).tolist()
     chunk = Seeded(b"s").chunk(0, 3000).decks
-    one, many = streams.Streams(), streams.Streams()
+    one, many = streams.DeckStreams(), streams.DeckStreams()
     one.feed(streams.lead(chunk))
     for start in range(0, 3000, 1000):
         many.feed(streams.lead(chunk[start : start + 1000]))
@@ -270,7 +270,7 @@ def test_collectors_and_gaps_go_on_over_chunks() -> None:
 
 def test_serial_correlation_by_hand() -> None:
     chunk = Seeded(b"serial").chunk(0, 500).decks
-    fed = streams.Streams()
+    fed = streams.DeckStreams()
     fed.feed(streams.lead(chunk))
     values = chunk[:, :9] - 25.5
     total = sum(
@@ -294,8 +294,8 @@ def test_the_complexity_of_random_bits_has_its_exact_law() -> None:
 # --- the decision rule ---
 
 
-def result(name: str, p: float, *, continuous: bool = True) -> Result:
-    return Result(name, "", p, 0.0, "", continuous)
+def result(name: str, p: float, *, continuous: bool = True) -> BatteryResult:
+    return BatteryResult(name, "", p, 0.0, "", continuous)
 
 
 def test_the_decision_rule() -> None:
@@ -380,7 +380,7 @@ def test_replicates_that_show_nothing_do_not_pass(capsys: pytest.CaptureFixture[
     assert command.main(["--decks", "60", "--seed", "07", "--replicates", "19", "--workers", "1"]) == 2
     out = capsys.readouterr().out
     assert "position x card                   not applicable: too few decks in a replicate" in out
-    assert out.endswith("fewer than 20 replicates say nothing\nnot applicable\n")
+    assert out.endswith("fewer than 20 replicates are too few for a verdict\nnot applicable\n")
 
 
 def test_the_repeat_of_a_seed_looks_at_other_raw_output() -> None:

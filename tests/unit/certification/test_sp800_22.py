@@ -414,7 +414,7 @@ def test_files_that_will_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[st
     os.mkfifo(tmp_path / "pipe")
     for no_file in (tmp_path / "pipe", Path(os.devnull)):
         assert command.main([str(no_file)]) == 2
-        assert "is no regular file" in capsys.readouterr().err
+        assert "is not a regular file" in capsys.readouterr().err
     for wrong in (
         ["--alpha", "1"],
         ["--alpha", "x"],

@@ -153,7 +153,7 @@ def test_a_statement_is_looked_for_in_the_shards_where_it_belongs(
     assert looked("", delay_s=turn) == 2
     assert "so --log 2027h1, too" in capsys.readouterr().out
     assert looked("", "2027h1", delay_s=turn) == 1
-    assert "it is none of the 5 entries of log.example/2026h2 nor of the 5 entries of" in capsys.readouterr().out
+    assert "it is not among the 5 entries of log.example/2026h2 nor of the 5 entries of" in capsys.readouterr().out
 
 
 def test_shards_under_one_key_have_a_policy_each(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,7 +237,7 @@ def test_the_log_of_another_server_accuses_nobody(case: Case, capsys: pytest.Cap
     other.event(other.start("node-1-b1-w0"))
     case.publish(entries_of(other))
     assert omitted(case, *receipts) == 2
-    assert "another house's log" in capsys.readouterr().err
+    assert "another system's log" in capsys.readouterr().err
     shutil.rmtree(case.log)
     case.publish([*entries_of(other), entries_of(case.factory)[4]])  # it holds something of this server
     assert omitted(case, *receipts) == 1
@@ -256,7 +256,7 @@ def test_what_no_log_was_promised_is_no_omission(case: Case, capsys: pytest.Capt
     case.publish(entries_of(case.factory)[:5])
     assert omitted(case, scope, *case.factory.lines[:5]) == 0
     assert omitted(case, scope) == 2
-    assert "export_scope is no statement" in capsys.readouterr().err
+    assert "export_scope is not a statement" in capsys.readouterr().err
 
 
 def test_a_time_that_has_not_come_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:

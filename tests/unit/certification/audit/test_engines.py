@@ -17,7 +17,7 @@ from typing import NoReturn
 import pytest
 
 from certification import auditing, engines
-from certification.chunks import Chunk, Found, Verified, named_keys, verify_chunk
+from certification.chunks import Found, LogChunk, VerifiedChunk, named_keys, verify_chunk
 from certification.engines import Engine, EngineError, started, verified
 from tests.support.records.audited import Case, a_round, entries_of
 from tests.support.records.factory import RecordFactory
@@ -36,10 +36,10 @@ def case(tmp_path: Path) -> Case:
     return case
 
 
-def chunks_of(case: Case) -> list[Chunk]:
+def chunks_of(case: Case) -> list[LogChunk]:
     entries = entries_of(case.factory)
     keys = named_keys(entries)
-    return [Chunk(tuple(entries[at : at + 7]), keys) for at in range(0, len(entries), 7)]
+    return [LogChunk(tuple(entries[at : at + 7]), keys) for at in range(0, len(entries), 7)]
 
 
 def found_by(case: Case, name: str, workers: int, cluster: str | None) -> list[tuple[Found, ...]]:
@@ -59,18 +59,18 @@ def test_few_chunks_are_under_way_and_come_in_order(case: Case) -> None:
     underway: set[int] = set()
     most, dropped, number = 0, 0, itertools.count()
 
-    def begin(chunk: Chunk) -> tuple[int, Chunk]:
+    def begin(chunk: LogChunk) -> tuple[int, LogChunk]:
         nonlocal most
         begun = next(number), chunk
         underway.add(begun[0])
         most = max(most, len(underway))
         return begun
 
-    def wait(begun: tuple[int, Chunk]) -> Verified:
+    def wait(begun: tuple[int, LogChunk]) -> VerifiedChunk:
         underway.remove(begun[0])
         return verify_chunk(begun[1])
 
-    def drop(begun: tuple[int, Chunk]) -> None:
+    def drop(begun: tuple[int, LogChunk]) -> None:
         nonlocal dropped
         dropped += 1
 
@@ -84,10 +84,10 @@ def test_few_chunks_are_under_way_and_come_in_order(case: Case) -> None:
     assert dropped - before == 5  # what was under way when the reader stopped is wanted no more
 
 
-def max_underway(engine: Engine, made: list[Chunk]) -> int:
+def max_underway(engine: Engine, made: list[LogChunk]) -> int:
     begun = 0
 
-    def counted() -> Iterator[Chunk]:
+    def counted() -> Iterator[LogChunk]:
         nonlocal begun
         for chunk in made:
             begun += 1

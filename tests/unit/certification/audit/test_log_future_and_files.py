@@ -123,7 +123,7 @@ def test_hidden_decks_are_told_in_capitals(case: Case, capsys: pytest.CaptureFix
     case.publish()
     assert case.audit() == 0
     assert case.report["summary"]["seats_unrecoverable"] == case.report["summary"]["draws_exposed"] == 1
-    assert "EXPOSED      1 void seats whose deck nobody was shown (DECK_UNRECOVERABLE)" in capsys.readouterr().out
+    assert "EXPOSED      1 void seats whose deck was never shown (DECK_UNRECOVERABLE)" in capsys.readouterr().out
 
 
 def test_boots_of_a_log_that_goes_on_may_have_come_no_further_than_their_start(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from certification import cosigned, receipt
-from certification.cosigned import Cosigned
+from certification.cosigned import CosignedCheckpoints
 from certification.memory import format_state, parse_state
 from rgs.core.errors import FormatError
 from rgs.core.statements import leaf_hash
@@ -266,7 +266,7 @@ def test_states_without_what_was_signed_or_cosigned_are_refused(drill: Drill) ->
     assert drill.case.audit() == 0
     document = parse_state(drill.case.state.read_bytes())
     for name, bad in (("cosigned", None), ("cosigned", [1]), ("cosigned", ["x"]), ("signed", 1), ("signed", {"0": {}})):
-        drill.case.state.write_bytes(format_state({**document, name: bad}))
+        drill.case.state.write_bytes(b"".join(format_state({**document, name: bad})))
         assert drill.case.audit() == 2, (name, bad)
 
 
@@ -278,10 +278,10 @@ def note(size: int) -> bytes:
 def test_the_memory_of_cosigned_checkpoints_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cosigned, "NOTES_MAX", 8)
     policy = parse_policy(POLICY.encode())
-    held = Cosigned(policy, ())
+    held = CosignedCheckpoints(policy, ())
     for size in range(1, 101):
         held.add(note(size))
-        held = Cosigned(policy, (), held.notes)
+        held = CosignedCheckpoints(policy, (), held.notes)
     sizes = [one.size for one in held.witnessed]
     assert len(sizes) <= 8
     assert sizes == sorted(sizes)

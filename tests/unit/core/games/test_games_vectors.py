@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from certification.vectors import RowError, Verdict, check_row, main, parse_row
+from certification.vectors import RowError, RowVerdict, check_row, main, parse_row
 from rgs.core.games.paytables import Paytable, format_floor, parse_floor
 from rgs.core.games.types import Pay
 from rgs.core.money import LOST, PUSH, Odds
@@ -32,7 +32,7 @@ def rows_of(ruleset_id: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (VECTORS / FILES[ruleset_id]).read_text("utf-8").splitlines()]
 
 
-def verdict_on(ruleset_id: str, row: dict[str, Any] | bytes) -> Verdict | None:
+def verdict_on(ruleset_id: str, row: dict[str, Any] | bytes) -> RowVerdict | None:
     """None stands for an error."""
     ruleset = load_ruleset(ruleset_id)
     line = row if isinstance(row, bytes) else json.dumps(row).encode()
@@ -40,7 +40,7 @@ def verdict_on(ruleset_id: str, row: dict[str, Any] | bytes) -> Verdict | None:
         verdict, differences = check_row(ruleset, parse_row(line, ruleset))
     except RowError:
         return None
-    assert bool(differences) is (verdict is Verdict.FAILED)
+    assert bool(differences) is (verdict is RowVerdict.FAILED)
     return verdict
 
 
@@ -54,7 +54,7 @@ def test_all_shipped_rows_hold(ruleset_id: str, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize("ruleset_id", FILES)
 def test_refused_are_just_the_rows_on_half_a_unit(ruleset_id: str) -> None:
     for row in rows_of(ruleset_id):
-        assert verdict_on(ruleset_id, row) is (Verdict.REFUSED if row["half_unit"] else Verdict.PASSED)
+        assert verdict_on(ruleset_id, row) is (RowVerdict.REFUSED if row["half_unit"] else RowVerdict.PASSED)
 
 
 def samples() -> list[tuple[str, dict[str, Any]]]:
@@ -106,13 +106,13 @@ def spoilt(value: Any) -> Any:
 
 @pytest.mark.parametrize(("ruleset_id", "row"), samples())
 def test_no_claim_may_be_wrong_or_missing_or_too_many(ruleset_id: str, row: dict[str, Any]) -> None:
-    expected = Verdict.REFUSED if row["half_unit"] else Verdict.PASSED
+    expected = RowVerdict.REFUSED if row["half_unit"] else RowVerdict.PASSED
     assert verdict_on(ruleset_id, row) is expected
     for *path, key in leaves(row):
         wrong, missing, of_no_kind = copy.deepcopy(row), copy.deepcopy(row), copy.deepcopy(row)
         if key not in INPUTS:
             inside(wrong, tuple(path))[key] = spoilt(inside(row, tuple(path))[key])
-            assert verdict_on(ruleset_id, wrong) in {Verdict.FAILED, None}, (*path, key)
+            assert verdict_on(ruleset_id, wrong) in {RowVerdict.FAILED, None}, (*path, key)
         del inside(missing, tuple(path))[key]
         assert verdict_on(ruleset_id, missing) is None, (*path, key)
         inside(of_no_kind, tuple(path))[key] = None
@@ -198,26 +198,26 @@ def test_any_valid_best_five_is_right() -> None:
             if new[0] == old[0]:
                 other = copy.deepcopy(row)
                 other["player_hand"]["best5"][index] = new
-                assert verdict_on("uth-solo", other) is Verdict.PASSED
+                assert verdict_on("uth-solo", other) is RowVerdict.PASSED
                 swapped += 1
     assert swapped
     elsewhere = copy.deepcopy(row)
     elsewhere["player_hand"]["best5"] = [next(c for c in ("2c", "2d", "2h", "2s") if c not in cards), *named[1:]]
-    assert verdict_on("uth-solo", elsewhere) is Verdict.FAILED
+    assert verdict_on("uth-solo", elsewhere) is RowVerdict.FAILED
     same_worth = copy.deepcopy(row)
     strange = [c for c in (named[0][0] + suit for suit in "cdhs") if c not in cards]
     same_worth["player_hand"]["best5"] = [strange[0], *named[1:]]
-    assert verdict_on("uth-solo", same_worth) is Verdict.FAILED
+    assert verdict_on("uth-solo", same_worth) is RowVerdict.FAILED
     twice = copy.deepcopy(row)
     twice["player_hand"]["best5"] = [named[1], *named[1:]]
     assert verdict_on("uth-solo", twice) is None
 
 
 def test_half_units_are_refused_only_where_they_fall() -> None:
-    assert verdict_on("uth-solo", FLUSH) is Verdict.REFUSED
-    assert verdict_on("uth-solo", changed(FLUSH, half_unit=False)) is Verdict.FAILED
-    assert verdict_on("uth-solo", changed(FOLD, half_unit=True)) is Verdict.FAILED
-    assert verdict_on("uth-solo", changed(FLUSH, net=40)) is Verdict.FAILED
+    assert verdict_on("uth-solo", FLUSH) is RowVerdict.REFUSED
+    assert verdict_on("uth-solo", changed(FLUSH, half_unit=False)) is RowVerdict.FAILED
+    assert verdict_on("uth-solo", changed(FOLD, half_unit=True)) is RowVerdict.FAILED
+    assert verdict_on("uth-solo", changed(FLUSH, net=40)) is RowVerdict.FAILED
 
 
 def test_the_ruleset_decides_which_reading_of_a_fold_it_takes() -> None:
@@ -227,8 +227,8 @@ def test_the_ruleset_decides_which_reading_of_a_fold_it_takes() -> None:
     exchanged = copy.deepcopy(FOLD)
     exchanged["settlement"]["trips"], exchanged["variant_fold_loses_trips"] = FOLD["variant_fold_loses_trips"], won
     for ruleset_id in ("uth-solo", "uth-lugano"):
-        assert verdict_on(ruleset_id, FOLD) is Verdict.PASSED
-        assert verdict_on(ruleset_id, exchanged) is Verdict.FAILED
+        assert verdict_on(ruleset_id, FOLD) is RowVerdict.PASSED
+        assert verdict_on(ruleset_id, exchanged) is RowVerdict.FAILED
 
 
 @pytest.mark.parametrize("ruleset_id", ["uth-solo", "casino-holdem"])
@@ -238,7 +238,7 @@ def test_every_planted_change_of_a_ruleset_is_seen(ruleset_id: str) -> None:
     rows = [parse_row(json.dumps(row).encode(), ruleset) for row in rows_of(ruleset_id) if not row["half_unit"]]
 
     def is_seen(planted: Ruleset) -> bool:
-        return any(check_row(planted, row)[0] is Verdict.FAILED for row in rows)
+        return any(check_row(planted, row)[0] is RowVerdict.FAILED for row in rows)
 
     assert not is_seen(ruleset)
     for bet, table in ruleset.paytables.items():
@@ -277,7 +277,7 @@ def test_the_command_names_lines_and_fields(tmp_path: Path, capsys: pytest.Captu
     assert run(file, b"\n" + good + b"\n") == 1
     out, err = capsys.readouterr()
     assert out == "1 passed, 0 failed, 0 refused\n"
-    assert err.startswith("line 1: error: the row is no JSON")
+    assert err.startswith("line 1: error: the row is not JSON")
     assert run(file, good + b"\n", "casino-holdem") == 1
     out, err = capsys.readouterr()
     assert out == "0 passed, 0 failed, 0 refused\n"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from certification.findings import Findings
+from certification.findings import AuditFindings
 from rgs.core import recovery as core_recovery
 from rgs.core.ledger import Participation
 from rgs.core.reconcile.extract import Extract
@@ -140,9 +140,9 @@ def test_reconciliation_takes_it_for_no_close(linked: Kind) -> None:
 
 @pytest.mark.parametrize("model", ["session_close", "draw_window"])
 def test_the_audit_of_a_log_finds_it(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    findings = Findings(Rulebook(), {})
+    findings = AuditFindings(Rulebook(), {})
     told = refusal(lambda: list(findings.take(statement(add(monkeypatch, model)))))
-    assert told == "certification.findings.Findings.take"
+    assert told == "certification.findings.AuditFindings.take"
 
 
 # --- recovery ---
