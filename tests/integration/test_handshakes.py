@@ -8,7 +8,7 @@ import socket
 import ssl
 from pathlib import Path
 
-from rgs.devkit.client import Client, Identity
+from rgs.devkit.client import Client, ClientIdentity
 from rgs.devkit.processes.server import ServerProcess
 from rgs.node.clock import SystemClock
 from rgs.node.config import load_config
@@ -55,7 +55,7 @@ def test_failed_handshakes_are_bounded_and_counted_and_a_client_is_served(tmp_pa
         for _ in range(EACH):
             without_certificate(port, config.ca)
             in_plain_text(port)
-        with Client(server.address, Identity.of_party(config, PARTY)) as client:
+        with Client(server.address, ClientIdentity.of_party(config, PARTY)) as client:
             assert client.call(client.catalog.ListGames, ListGamesRequest()).games
         assert output.stat().st_size - said < 4_096
         server.stop()

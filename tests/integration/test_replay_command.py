@@ -190,7 +190,7 @@ def test_a_ruleset_of_another_time_can_be_brought(tmp_path: Path, capsys: pytest
     (tmp_path / "rules.toml").write_text(older, "utf-8")
     (tmp_path / "rules.json").write_bytes(parse_ruleset(older).canonical)
     (tmp_path / "law.toml").write_text(law, "utf-8")
-    ruleset, demo = parse_ruleset(older), replay.jurisdiction(tmp_path / "law.toml")
+    ruleset, demo = parse_ruleset(older), replay._jurisdiction(tmp_path / "law.toml")
     named = {"id": "uth-solo", "sha256": ruleset.sha256, "version": "7"}
 
     def lie(kind: str, count: int, body: dict[str, object]) -> None:

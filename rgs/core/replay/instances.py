@@ -184,8 +184,8 @@ class Instances:
     def restore(self, state: Mapping[str, Any], keys: Mapping[str, SigningKey]) -> None:
         """Go on from a `state`; `keys` by keyid, those of its instances included."""
         for row in state["known"]:
-            numbers, draws = Sequence(**row["numbers"]), DrawAccount(**row["draws"])
-            self._known[row["name"]] = Instance(**{**row, "numbers": numbers, "draws": draws})
+            numbers, draws = NumberSequence(**row["numbers"]), DrawAccount(**row["draws"])
+            self._known[row["name"]] = ReplayedInstance(**{**row, "numbers": numbers, "draws": draws})
         for row in state["lost"]:
             keyid = row["keyid"]
             self.lose(Statement(KINDS["instance_lost"], row["body"], row["hash"], keys[keyid], keyid, None, ""))

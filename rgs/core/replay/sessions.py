@@ -183,7 +183,7 @@ def chain_of_state(state: Mapping[str, Any], rulebook: Rulebook) -> Chain:
     values = {
         "codes": frozenset(state["codes"]),
         "limits": SessionLimits(**state["limits"]),
-        "links": Sequence(**state["links"]),
+        "links": NumberSequence(**state["links"]),
         "seat": state["seat"] and seat_of_state(state["seat"], rulebook),
     }
     return Chain(**{**state, **values})

@@ -141,7 +141,7 @@ class Voids:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`."""
         for party, lives in state["admins"].items():
-            self._admins[party] = {print_: Allowed(**life) for print_, life in lives.items()}
+            self._admins[party] = {print_: AdminCertificate(**life) for print_, life in lives.items()}
         self._malfunctions = {hash_: Malfunction(**row) for hash_, row in state["malfunctions"].items()}
         self._parties, self._paused = dict(state["parties"]), dict(state["paused"])
         for round_id, proposals in state["proposals"].items():

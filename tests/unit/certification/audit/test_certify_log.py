@@ -399,11 +399,11 @@ def kept(value: Any) -> Any:
 
 def test_a_state_is_read_back_as_it_was(case: Case) -> None:
     """Every field of the replay, at every place of a log with voids, losses and open rounds."""
-    house, keys = case.house, case.house.keys()
+    factory, keys = case.factory, case.factory.keys()
     book = KeyBook(keys)
     replay = Replay(book, Rulebook(), goes_on=True)
     seen: dict[str, Any] = {}
-    for line in [*house.lines, *house.lines[-3:], *house.lines[5:7]]:
+    for line in [*factory.lines, *factory.lines[-3:], *factory.lines[5:7]]:
         replay.feed(line)
         document = parse_state(file_of({"replay": format_replay(replay, book)}))["replay"]
         seen = document["state"]

@@ -173,7 +173,8 @@ def test_recovery_counts_no_draw_past_it(linked: Kind) -> None:
 
 def test_recovery_writes_no_rows_without_a_case_for_it(linked: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_recovery, "advance_session", lambda session, *_: session)
-    planned, reads = Import(sessions={"S": session()}), SimpleNamespace()
+    planned = Import(sessions={"S": session()})
+    reads: Any = SimpleNamespace()
     told = refusal(lambda: asyncio.run(service_recovery._link(planned, reads, missing(linked))))
     assert told == "rgs.service.admin.recovery._link"
 

@@ -451,7 +451,7 @@ async def test_an_end_that_loses_a_race_says_so(anna: Player, monkeypatch: pytes
         read = await harness.store.session(anna.session_id)
         assert read is not None
         harness.store._db.execute("UPDATE sessions SET version = version + 1")
-        harness.store._memory.clear()
+        harness.store._memory._fresh.clear()
         return await genuine(close)  # type: ignore[arg-type]
 
     monkeypatch.setattr(harness.register, "close_session", slow)

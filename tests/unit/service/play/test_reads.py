@@ -126,7 +126,7 @@ async def test_an_open_round_that_is_not_in_the_store(harness: ServiceHarness, a
     await anna.sit()
     await anna.start()
     harness.store._db.execute("DELETE FROM rounds")
-    harness.store._memory.clear()
+    harness.store._memory._fresh.clear()
     with pytest.raises(NotFoundError):
         await harness.sessions.get(OPERATOR, anna.session_id)
 
@@ -230,7 +230,7 @@ async def test_a_round_without_its_session_is_not_shown(harness: ServiceHarness,
     await anna.sit()
     await anna.play()
     harness.store._db.execute("UPDATE rounds SET session_id = 'x'")
-    harness.store._memory.clear()
+    harness.store._memory._fresh.clear()
     with pytest.raises(NotFoundError):
         await harness.history.list_rounds(OPERATOR, "anna", 0, "")
 
@@ -421,7 +421,7 @@ async def test_a_deck_that_does_not_open_stops_its_round_and_no_other(harness: S
         await player.sit()
         await player.start()
     harness.store._db.execute("UPDATE rounds SET sealed = substr(sealed, 1, 40) WHERE player = 'anna'")
-    harness.store._memory.clear()
+    harness.store._memory._fresh.clear()
     with pytest.raises(DeckSealedError):
         await anna.act("check")
     with pytest.raises(DeckSealedError):
@@ -433,7 +433,7 @@ async def test_a_deck_that_opens_to_another_commitment_is_refused(harness: Servi
     await anna.sit()
     await anna.start()
     harness.store._db.execute("UPDATE rounds SET commitment = zeroblob(32)")
-    harness.store._memory.clear()
+    harness.store._memory._fresh.clear()
     with pytest.raises(DeckSealedError, match="commitment"):
         await anna.act("check")
 

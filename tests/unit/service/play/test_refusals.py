@@ -235,7 +235,7 @@ async def test_no_id_of_the_regulator_no_round(
 ) -> None:
     await anna.sit()
     harness.store._db.execute("UPDATE sessions SET regulator_participation_id = ''")
-    harness.store._memory.clear()
+    harness.store._memory._fresh.clear()
     await refused(harness, anna.start(), RegulatorUnavailableError)
     free = replace(harness.books.jurisdictions["demo"], regulator_ids_required=False)
     monkeypatch.setattr(harness.books, "jurisdictions", {"demo": free})
