@@ -1,4 +1,4 @@
-# The house's commands; `make help` lists them. Each makes sure of the virtual environment first.
+# The project's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup setup-runtime demo run play test exhaustive fuzz check bench certify mutants wheel certified changes protos proto-baseline contract drift lint breaking ruff types format lock clean

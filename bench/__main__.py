@@ -87,32 +87,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
     figures: list[Figure] = []
-    tell = _teller()
+    emit = _emitter()
     if "draw" in parts:
-        tell("draws")
+        emit("draws")
         figures += draws.measure(plan.repeats, block_s=DRAW_BLOCK_S * plan.pool)
     if "replay" in parts:
-        figures += _replay(folder / "replay", plan, tell)
+        figures += _replay(folder / "replay", plan, emit)
     if "log" in parts:
-        figures += asyncio.run(log.run(folder / "log", plan.repeats, plan.statements, plan.lags, tell))
+        figures += asyncio.run(log.run(folder / "log", plan.repeats, plan.statements, plan.lags, emit))
     if "play" in parts:
         with database() as (address, database_s):
-            figures += asyncio.run(_play(folder, plan, address, database_s, tell))
+            figures += asyncio.run(_play(folder, plan, address, database_s, emit))
     if "history" in parts:
-        figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, plan.pool, tell))
+        figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, plan.pool, emit))
         shutil.rmtree(folder / "history")
     if "memory" in parts:
-        figures += asyncio.run(memory.run(folder / "memory", plan.memory_s, tell))
-    tell("")
+        figures += asyncio.run(memory.run(folder / "memory", plan.memory_s, emit))
+    emit("")
     return figures
 
 
-def _replay(home: Path, plan: Plan, tell: Callable[[str], None]) -> list[Figure]:
-    tell("rounds for the replay")
+def _replay(home: Path, plan: Plan, emit: Callable[[str], None]) -> list[Figure]:
+    emit("rounds for the replay")
     config, root = make_home(home)
     asyncio.run(_play_to_the_end(home, rounds=REPLAY_ROUNDS * plan.pool))
     lines = export_lines(config)
-    tell(f"replay of {len(lines)} statements")
+    emit(f"replay of {len(lines)} statements")
     return proofs.measure(lines, config.bundle.read_bytes(), root, plan.repeats)
 
 
@@ -122,7 +122,7 @@ async def _play_to_the_end(home: Path, rounds: int) -> None:
 
 
 async def _play(
-    folder: Path, plan: Plan, address: PostgresAddress, database_s: CpuSeconds, tell: Callable[[str], None]
+    folder: Path, plan: Plan, address: PostgresAddress, database_s: CpuSeconds, emit: Callable[[str], None]
 ) -> list[Figure]:
     """Measure both stores under the same load, in turns."""
     home, other_home = folder / windows.SQLITE, folder / windows.POSTGRES
@@ -132,12 +132,12 @@ async def _play(
     async with serving(home) as load, serving(other_home, database_s) as other_load:
         loads = {windows.SQLITE: load, windows.POSTGRES: other_load}
         for concurrency in plan.concurrencies:
-            measured = await windows.measure(loads, home, concurrency, plan.repeats, plan.pool, tell)
+            measured = await windows.measure(loads, home, concurrency, plan.repeats, plan.pool, emit)
             figures += windows.figures_of(concurrency, measured)
     return figures
 
 
-def _teller() -> Callable[[str], None]:
+def _emitter() -> Callable[[str], None]:
     """A function that shows a line of progress in a terminal."""
     if not sys.stderr.isatty():
         return lambda _text: None

@@ -5,7 +5,7 @@ What is real: every table, column, constraint and index; the columns of rounds, 
 server wrote them, with their sizes; the envelopes, byte for byte those of the rounds played. What is synthetic: ids,
 numbers, times and players are counted up; hashes and request ids are random, so that they are no hashes of the
 envelopes (such a store cannot be exported and replayed); all rounds are settled, `ROUNDS_A_SESSION` to a session, which
-is closed; every stored answer is of this minute, so that none has been dropped yet; purchases, affairs, and the
+is closed; every stored answer is of this minute, so that none has been dropped yet; purchases, operations, and the
 statements of opening and closing a session stand only for the sessions that were played. Indexes are made behind the
 rows, so that their pages are fuller than those of a store that has grown.
 
@@ -51,7 +51,7 @@ def affordable(folder: Path, rounds: int) -> int:
     return max(0, min(rounds, min(free, STORE_BYTES_MAX) // BYTES_A_ROUND))
 
 
-def fill(path: Path, rounds: int, open_sessions: int, end_ms: int, tell: Callable[[str], None]) -> None:
+def fill(path: Path, rounds: int, open_sessions: int, end_ms: int, emit: Callable[[str], None]) -> None:
     """Add so many settled rounds that ended before `end_ms`, and open sessions, to a store at rest in which some rounds
     were settled, some sessions closed, and some left open. The file is on the disk, and out of its cache, afterwards.
     """
@@ -68,13 +68,13 @@ def fill(path: Path, rounds: int, open_sessions: int, end_ms: int, tell: Callabl
             db.execute(f"DROP INDEX {name}")
         _add_instance(db, rounds)
         for first in range(0, rounds, STEP_ROUNDS):
-            tell(f"filling: {first} of {rounds} rounds")
+            emit(f"filling: {first} of {rounds} rounds")
             db.execute("BEGIN")
             _add_rounds(db, first, min(rounds, first + STEP_ROUNDS), end_ms - rounds * ROUND_MS, end_ms)
             db.execute("COMMIT")
         _add_sessions(db, rounds, open_sessions)
         for name, text in indexes:
-            tell(f"filling: index {name}")
+            emit(f"filling: index {name}")
             db.execute(text)
         db.execute("PRAGMA journal_mode = WAL")
     _sync_and_forget(path)

@@ -47,12 +47,12 @@ Page = Callable[[str], Awaitable[str]]
 """Requests the page at a token. Returns the token of the next page."""
 
 
-async def run(folder: Path, wanted: int, repeats: int, pool: int, tell: Callable[[str], None]) -> list[Figure]:
+async def run(folder: Path, wanted: int, repeats: int, pool: int, emit: Callable[[str], None]) -> list[Figure]:
     """All figures of the history; prints its size."""
     open_sessions = min(OPEN_SESSIONS, wanted // 2)
     (empty, full) = folder / "empty", folder / "full"
     make_home(empty)
-    rounds = await _make_full(full, wanted, open_sessions, tell)
+    rounds = await _make_full(full, wanted, open_sessions, emit)
     print(
         f"{'history':20} {rounds} rounds (asked for: {wanted}; a factor of {GOAL_ROUNDS / rounds:.3g} below"
         f" {GOAL_ROUNDS}), {open_sessions} open sessions, {_store_of(full).stat().st_size / rounds:.0f} bytes a round",
@@ -62,9 +62,9 @@ async def run(folder: Path, wanted: int, repeats: int, pool: int, tell: Callable
         loads = {EMPTY: empty_load, FULL: full_load}
         figures = []
         for concurrency in (1, CONCURRENCY):
-            repeated = await measure(loads, folder, concurrency, repeats, pool, tell)
+            repeated = await measure(loads, folder, concurrency, repeats, pool, emit)
             figures += growth(concurrency, repeated)
-        tell("pages")
+        emit("pages")
         listed = min(rounds // filling.HEAVY_SHARE, open_sessions)
         return [*figures, *await _pages(empty_load, full_load, min(DEEP_PAGE, listed // PAGE_SIZE), repeats)]
 
@@ -73,7 +73,7 @@ def _store_of(home: Path) -> Path:
     return home / "store" / "rgs.db"
 
 
-async def _make_full(home: Path, wanted: int, open_sessions: int, tell: Callable[[str], None]) -> int:
+async def _make_full(home: Path, wanted: int, open_sessions: int, emit: Callable[[str], None]) -> int:
     config, _ = make_home(home)
     if isinstance(config.store, PostgresAddress):
         raise BenchError("a history is made in SQLite only")
@@ -83,7 +83,7 @@ async def _make_full(home: Path, wanted: int, open_sessions: int, tell: Callable
     rounds = filling.affordable(home, wanted)
     if not rounds:
         raise BenchError(f"the disk must keep {filling.FREE_BYTES_MIN} bytes free, and has fewer")
-    filling.fill(config.store, rounds, open_sessions, int(time() * 1000), tell)
+    filling.fill(config.store, rounds, open_sessions, int(time() * 1000), emit)
     return rounds
 
 

@@ -33,7 +33,7 @@ from rgs.store.changes import Change, Draft
 from rgs.store.sqlite.store import SqliteStore, create_store
 from rgs.tlog.sequencer import BATCH, Sequencer
 
-KEY: Final = Ed25519Signer.from_seed(b"a key of no house, for the bench")
+KEY: Final = Ed25519Signer.from_seed(b"a key of no server, for the bench")
 TEXT_BYTES: Final = 900
 """Bytes of padding, to the size of a final."""
 PACE_S: Final = 0.004
@@ -45,7 +45,7 @@ LAGS: Final = 500
 QUICK_LAGS: Final = 60
 
 
-async def run(folder: Path, repeats: int, statements: int, lags: int, tell: Callable[[str], None]) -> list[Figure]:
+async def run(folder: Path, repeats: int, statements: int, lags: int, emit: Callable[[str], None]) -> list[Figure]:
     """The figures of the log: `statements` of backlog and `lags` commits at a pace, in each repeat."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     rates: list[tuple[float, float]] = []
@@ -54,7 +54,7 @@ async def run(folder: Path, repeats: int, statements: int, lags: int, tell: Call
     lag: list[float] = []
     try:
         for repeat in range(repeats):
-            tell(f"log, repeat {repeat + 1} of {repeats}")
+            emit(f"log, repeat {repeat + 1} of {repeats}")
             home = folder / str(repeat)
             for part in ("backlog", "lag"):
                 (home / part).mkdir(parents=True)

@@ -26,7 +26,7 @@ FIFTHS: Final = 5
 MIB: Final = 2**20
 
 
-async def run(home: Path, seconds: float, tell: Callable[[str], None]) -> list[Figure]:
+async def run(home: Path, seconds: float, emit: Callable[[str], None]) -> list[Figure]:
     """Play for so many seconds; prints a line for each reading."""
     make_home(home)
     readings: list[tuple[float, int]] = []
@@ -34,7 +34,7 @@ async def run(home: Path, seconds: float, tell: Callable[[str], None]) -> list[F
         players = await load.players(CONCURRENCY)
         calls = 0
         for number in range(READINGS):
-            tell(f"memory, {number + 1} of {READINGS} readings")
+            emit(f"memory, {number + 1} of {READINGS} readings")
             await asyncio.gather(*(player.refill() for player in players))
             until = perf_counter() + seconds / READINGS
             calls += sum(await asyncio.gather(*(_play(player, until) for player in players)))

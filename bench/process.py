@@ -16,10 +16,10 @@ from typing import Any, Final, Self
 from bench.figures import BenchError
 
 START_TIMEOUT_S: Final = 60.0
-REST_LOOK_S: Final = 0.15
+REST_POLL_S: Final = 0.15
 REST_CPU_S: Final = 0.003
 """A server that used less CPU between two looks, and has nothing queued, is at rest."""
-REST_LOOKS_MAX: Final = 800
+REST_POLLS_MAX: Final = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class Subject:
     async def rest(self) -> Reading:
         """The counts once the server is at rest."""
         before = await self.read()
-        for _ in range(REST_LOOKS_MAX):
-            await asyncio.sleep(REST_LOOK_S)
+        for _ in range(REST_POLLS_MAX):
+            await asyncio.sleep(REST_POLL_S)
             now = await self.read()
             if not now.queued and now.cpu_s - before.cpu_s < REST_CPU_S:
                 return now

@@ -42,12 +42,12 @@ async def run(config: Config, manifest: Manifest) -> None:
     """Serve until the input ends."""
     opened: list[Store] = []
 
-    async def open_and_tell(where: StoreAddress) -> Store:
+    async def open_and_report(where: StoreAddress) -> Store:
         opened.append(await open_store(where))
         return opened[-1]
 
     server = Server(config, manifest)
-    with patch("rgs.node.server.open_store", open_and_tell):
+    with patch("rgs.node.server.open_store", open_and_report):
         await server.start()
     try:
         (store,) = opened
@@ -55,11 +55,11 @@ async def run(config: Config, manifest: Manifest) -> None:
         await echo.start()
         gc.collect()
         gc.freeze()
-        _tell({"address": f"{HOST}:{server.port}", "echo_address": f"{HOST}:{port}"})
+        _emit({"address": f"{HOST}:{server.port}", "echo_address": f"{HOST}:{port}"})
         lines = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
         while await lines.readline():
-            _tell(
+            _emit(
                 {
                     "cpu_s": time.process_time(),
                     "rss_bytes": rss_bytes(),
@@ -95,7 +95,7 @@ def _echo_server(config: Config) -> tuple[grpc.aio.Server, int]:
     return server, server.add_secure_port(f"{HOST}:0", credentials)
 
 
-def _tell(document: dict[str, object]) -> None:
+def _emit(document: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()
 

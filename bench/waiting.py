@@ -25,7 +25,7 @@ from rgs.v1 import play_pb2
 
 STREAMS: Final = 2_000
 UNREAD: Final = 64
-ASKED: Final = 2_000
+REQUESTED: Final = 2_000
 CONNECTION_STREAMS: Final = 500
 """Streams of one connection; the server takes 1,024."""
 OTHER: Final = "demo-auditor"
@@ -79,7 +79,7 @@ async def measure(home: Path, streams: int, unread: int) -> None:
     request = play_pb2.PlayRequest(get_round=play_pb2.GetRoundRequest(session_id="0" * 26, round_id="0" * 26))
 
     async def ask(call: Any) -> None:
-        for _ in range(ASKED):
+        for _ in range(REQUESTED):
             await call.write(request.SerializeToString())
 
     asking = [asyncio.create_task(ask(call)) for call in deaf]
@@ -87,8 +87,10 @@ async def measure(home: Path, streams: int, unread: int) -> None:
     for _ in range(100):
         await asyncio.sleep(0.1)
         peak = max(peak, resident_kib(process))
-    told = f"{(peak - now) / unread:.1f} KiB each at most"
-    print(f"{unread} streams that ask {ASKED} times and do not read: {told}, a call {await call_ms(quiet):.1f} ms")
+    result = f"{(peak - now) / unread:.1f} KiB each at most"
+    print(
+        f"{unread} streams that ask {REQUESTED} times and do not read: {result}, a call {await call_ms(quiet):.1f} ms"
+    )
     for task in asking:
         task.cancel()
     for call in (*idle, *deaf):

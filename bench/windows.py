@@ -155,7 +155,7 @@ class Load:
 
 
 async def measure(
-    loads: Mapping[str, Load], folder: Path, concurrency: int, repeats: int, pool: int, tell: Callable[[str], None]
+    loads: Mapping[str, Load], folder: Path, concurrency: int, repeats: int, pool: int, emit: Callable[[str], None]
 ) -> Repeats:
     """Repeats of `pool` windows of each kind on each server, after one of each that is not counted. The echo runs
     beside the first server only: it is the same program in all of them.
@@ -173,7 +173,7 @@ async def measure(
     windows: dict[tuple[str, str], list[Window]] = {kind: [] for kind in kinds}
     probes = []
     for turn in range(repeats * pool):
-        tell(f"{concurrency} concurrent, {turn + 1} of {repeats * pool} windows")
+        emit(f"{concurrency} concurrent, {turn + 1} of {repeats * pool} windows")
         await asyncio.gather(*(player.refill() for some in players.values() for player in some))
         first = turn % len(kinds)
         for kind in [*kinds, *kinds][first : first + len(kinds)]:

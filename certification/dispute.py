@@ -83,10 +83,10 @@ def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -
     replay = Replay(keys, Rulebook([ruleset]))
     links: dict[str, Statement] = {}
     for line in files["session.jsonl"].removesuffix(b"\n").split(b"\n"):
-        verdict += [_told(error) for error in replay.feed(line)]
+        verdict += [_reported(error) for error in replay.feed(line)]
         if replay.statement is not None:
             links[replay.statement.hash] = replay.statement
-    verdict += [_told(error) for error in replay.finish()]
+    verdict += [_reported(error) for error in replay.finish()]
     found = {name: links.get(leaf_hash(files[f"{name}.json"]).hex()) for name in ("opening", "final")}
     opening, final = found["opening"], found["final"]
     if opening is None or final is None or (opening.kind.name, final.kind.name) != ("round_opening", "round_final"):
@@ -106,15 +106,15 @@ def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -
     )
     currency = next(iter(replay.summary.staked_minor), "")
     round_id = final.body["round_id"]
-    legs = [
+    transfers = [
         (one.body, _block(one))
         for one in links.values()
-        if one.kind.name in _LEGS or (one.kind.name == "money_leg" and one.body["round_id"] == round_id)
+        if one.kind.name in _TRANSFERS or (one.kind.name == "transfer" and one.body["round_id"] == round_id)
     ]
-    return Dispute(opening.body, final.body, ruleset, currency, legs, verdict, is_good, keys.anchored)
+    return Dispute(opening.body, final.body, ruleset, currency, transfers, verdict, is_good, keys.anchored)
 
 
-_LEGS: Final = ("session_open", "purchase", "participation_end")
+_TRANSFERS: Final = ("session_open", "purchase", "participation_end")
 
 
 def _block(statement: Statement) -> Mapping[str, str]:
@@ -122,7 +122,7 @@ def _block(statement: Statement) -> Mapping[str, str]:
     return block
 
 
-def _told(error: VerificationError) -> str:
+def _reported(error: VerificationError) -> str:
     return f"FAILED {error.metadata['check']}: {error.message}"
 
 

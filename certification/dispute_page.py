@@ -50,7 +50,7 @@ class Dispute:
     final: Mapping[str, Any]
     ruleset: Ruleset
     currency: str
-    legs: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]
+    transfers: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]
     verdict: Sequence[str]
     is_good: bool
     is_anchored: bool
@@ -90,15 +90,15 @@ def _page(code: str, words: Words, dispute: Dispute) -> dict[str, Any]:
         "decisions": list(_decisions(words, dispute)),
         "payouts": list(_payouts(words, dispute)),
         "sums": list(_sums(words, dispute)),
-        "legs": list(_legs(words, dispute)),
+        "transfers": list(_transfers(words, dispute)),
         "lead": words["failed" if not dispute.is_good else "verified" if dispute.is_anchored else "unanchored"],
     }
 
 
 def _amount(words: Words, dispute: Dispute, minor: str) -> str:
     """`1,012.50 EUR` of `101250`, with the marks of the language; nothing of nothing."""
-    told = format_money(int(minor), dispute.currency) if minor else ""
-    return told.translate(_MARKS) if words["decimal"] == "," else told
+    reported = format_money(int(minor), dispute.currency) if minor else ""
+    return reported.translate(_MARKS) if words["decimal"] == "," else reported
 
 
 def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
@@ -173,13 +173,13 @@ def _sums(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
         yield named["would_have"], _amount(words, dispute, str(returned))
 
 
-def _legs(words: Words, dispute: Dispute) -> Iterator[tuple[str, str, str, str]]:
-    for body, private in dispute.legs:
+def _transfers(words: Words, dispute: Dispute) -> Iterator[tuple[str, str, str, str]]:
+    for body, private in dispute.transfers:
         amount = body.get("amount_minor") or body.get("paid_out_minor", "")
         # A stake debited by itself has no private block: the wallet's id stands in the statement.
         named = {**private, "wallet_transaction_id": body["transaction_id"]} if "transaction_id" in body else private
         ids = ", ".join(f"{name} {value}" for name, value in sorted(named.items()))
-        yield body["time"], words["leg"][body.get("direction", body["kind"])], ids, _amount(words, dispute, amount)
+        yield body["time"], words["transfer"][body.get("direction", body["kind"])], ids, _amount(words, dispute, amount)
 
 
 def card_text(card: str) -> str:

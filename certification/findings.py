@@ -35,7 +35,7 @@ _KEPT: Final[Mapping[str, Callable[[Any], object]]] = {
     "newest": str,
     "open": dict,
     "paid_out_minor": Counter,
-    "told": set,
+    "reported": set,
     "voids": list,
     "voids_by_admin": dict,
     "voids_by_session": dict,
@@ -70,7 +70,7 @@ class AuditFindings:
         """`<SHA-256> <length>` -> name, of this shard: its folder has the files."""
         self.named: dict[str, str] = {}
         """SHA-256 -> what sessions and instances name by it: rulesets, jurisdictions, the manifest."""
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         """SHA-256 of every artifact, of earlier shards too."""
         self._instances: dict[str, tuple[str, int]] = {}
         self._periods: dict[str, int] = {}
@@ -111,12 +111,12 @@ class AuditFindings:
                 self._currencies.pop(body["session_id"], None)
             case "purchase":
                 self.bought_minor[self._currency(body)] += int(body["amount_minor"])
-            case "money_leg":
+            case "transfer":
                 moved = self.bought_minor if body["direction"] == "debit" else self.paid_out_minor
                 moved[self._currency(body)] += int(body["amount_minor"])
             case "artifact":
                 self.artifacts[f"{body['sha256']} {body['bytes']}"] = body["name"]
-                self.told.add(body["sha256"])
+                self.reported.add(body["sha256"])
             case "participation_end":
                 self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
             case "instance_end" | "discarded_draw" | "event":
@@ -126,7 +126,7 @@ class AuditFindings:
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs, for JSON."""
-        return {**{name: getattr(self, name) for name in _KEPT}, "told": sorted(self.told)}
+        return {**{name: getattr(self, name) for name in _KEPT}, "reported": sorted(self.reported)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`. TypeError, ValueError or AttributeError if it is not a state."""

@@ -20,8 +20,8 @@ def verify_artifacts(source: LogSource, artifacts: Mapping[str, str]) -> Iterato
     """What is wrong with the files of these artifacts (`<SHA-256> <length>` -> name), each by its name. SourceError
     where the log cannot be asked.
     """
-    for told, name in sorted(artifacts.items(), key=lambda one: (one[1], one[0])):
-        digest, _, bytes_ = told.partition(" ")
+    for result, name in sorted(artifacts.items(), key=lambda one: (one[1], one[0])):
+        digest, _, bytes_ = result.partition(" ")
         length = int(bytes_)
         path = f"artifact/{digest}"
         if length > ARTIFACT_BYTES_MAX:

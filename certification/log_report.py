@@ -63,13 +63,14 @@ def document_of(
         document["artifacts"] = [
             {"bytes": int(bytes_), "name": name, "sha256": digest}
             for (digest, _, bytes_), name in sorted(
-                ((told.partition(" "), name) for told, name in findings.artifacts.items()), key=lambda one: one[1]
+                ((reported.partition(" "), name) for reported, name in findings.artifacts.items()),
+                key=lambda one: one[1],
             )
         ]
-        document["artifacts_untold"] = [
+        document["artifacts_unreported"] = [
             {"name": name, "sha256": digest}
             for digest, name in sorted(findings.named.items(), key=lambda one: (one[1], one[0]))
-            if digest not in findings.told
+            if digest not in findings.reported
         ]
         document["exposure"] = [
             dict(zip(("node", "day", "draws"), (*key.split(" "), most), strict=True))
@@ -167,7 +168,7 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         boots = [sum(one["state"] == state for one in document["instances"]) for state in ("running", "ended", "lost")]
         yield "instances", "{} running, {} ended, {} lost".format(*boots)
         yield "draws", f"{summary['draws_in_rounds']} in rounds, {summary['draws_discarded']} discarded, {exposed}"
-        yield from _looked_at(document)
+        yield from _checked(document)
         for row in document["exposure"]:
             yield "exposure", f"{row['node']} {row['day']}: at most {row['draws']} draws"
         for row in document["voids_by_admin"]:
@@ -198,10 +199,10 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "root", document["root_key"]
 
 
-def _looked_at(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _checked(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Files beside the log, and decks that were never shown."""
     yield "artifacts", f"{len(document['artifacts'])} files compared with their statements"
-    for row in document["artifacts_untold"]:
+    for row in document["artifacts_unreported"]:
         yield "NO ARTIFACT", f"{row['name']} {row['sha256'][:16]}… is named, and no statement tells its file"
     if hidden := document["summary"]["seats_unrecoverable"]:
         what = "void seats whose deck was never shown (DECK_UNRECOVERABLE)"

@@ -111,7 +111,7 @@ def surroundings_here(root: Path, lock: str) -> Surroundings:
     except OSError as error:
         raise UnverifiableError(f"{error.filename} cannot be read: {error.strerror}") from None
     found.machine = manifest_verify.machine_of(places)
-    found.findings += [manifest_verify.Finding("odd", told) for told in refused]
+    found.findings += [manifest_verify.Finding("odd", result) for result in refused]
     found.findings += manifest_verify.misled(Path(sys.executable), stdlib)
     return found
 
@@ -142,7 +142,7 @@ def _configuration(home: Path) -> dict[str, str | None]:
     """The hashes of a node's settings: they show a change, but not its content."""
     if not home.is_dir():
         raise NotADirectoryError(f"{home} is not a folder")
-    names = ("rgs.toml", "outward.toml")
+    names = ("rgs.toml", "peers.toml")
     return {name: manifest_verify.digest(home / name) if (home / name).exists() else None for name in names}
 
 

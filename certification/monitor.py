@@ -199,7 +199,7 @@ def _of_log(place: str) -> Iterator[bytes]:
 # --- told -------------------------------------------------------------------------------------------------------------
 
 
-def tell(watched: MonitoredRuleset) -> Iterator[str]:
+def emit(watched: MonitoredRuleset) -> Iterator[str]:
     """Give the lines of one ruleset."""
     tally = watched.tally
     yield f"{watched.ruleset.id}: {tally.life.rounds:,} rounds ({tally.voids} void, {tally.unseen} seats not counted)"
@@ -215,10 +215,10 @@ def tell(watched: MonitoredRuleset) -> Iterator[str]:
         yield f"  {figure}: alarmed, first seen at {rounds:,} rounds"
     adjusted = watched.decided and watched.decided.adjusted()
     if adjusted:
-        yield from _told_decisions(adjusted)
+        yield from _reported_decisions(adjusted)
 
 
-def _told_decisions(adjusted: Adjusted) -> Iterator[str]:
+def _reported_decisions(adjusted: Adjusted) -> Iterator[str]:
     word = "ALARM" if adjusted.is_alarming else "ok"
     yield f"  decisions of {adjusted.rounds:,} rounds cost {adjusted.cost:.6f} antes a round against best play:"
     yield f"    expected of these players {adjusted.expected:.6f}, measured {adjusted.measured:.6f} per ante"
@@ -290,11 +290,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     alarming = any(map(is_alarming, rulesets))
     verdict = "alarm" if alarming else "within the bands" if rulesets else "nothing to judge"
     if arguments.json:
-        told = {"verdict": verdict, "rulesets": [*map(document, rulesets)], "waiting": waiting, "unread": watch.unread}
-        sys.stdout.write(json.dumps(told, indent=1, sort_keys=True) + "\n")
+        result = {
+            "verdict": verdict,
+            "rulesets": [*map(document, rulesets)],
+            "waiting": waiting,
+            "unread": watch.unread,
+        }
+        sys.stdout.write(json.dumps(result, indent=1, sort_keys=True) + "\n")
     else:
         for watched in rulesets:
-            sys.stdout.writelines(f"{line}\n" for line in tell(watched))
+            sys.stdout.writelines(f"{line}\n" for line in emit(watched))
         sys.stdout.writelines(f"not counted: {count} {what}\n" for what, count in watch.unread.items())
         sys.stdout.write(f"{waiting} rounds are open, or wait for one that began before them\n{verdict}\n")
     return 1 if alarming else 0 if rulesets else 2

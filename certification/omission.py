@@ -153,7 +153,7 @@ class Receipts:
         return read_authentic(format_line(ExportLine(envelope, None)), self._keys)
 
     @property
-    def is_of_another_house(self) -> bool:
+    def is_of_another_server(self) -> bool:
         """Whether the entries of the log can be read, and none is signed by these keys."""
         if any(shard.places for shard in self._shards):
             return False
@@ -229,13 +229,13 @@ def judge(
         return OmissionAnswer(
             _UNUSABLE, f"NOT_LOOKED_FOR {named}: signed {statement.body['time']}, so --log {missing[0]}, too"
         )
-    told = f"signed {statement.body['time']}, due {format_time(due)}, the log has come to {format_time(newest)}"
+    result = f"signed {statement.body['time']}, due {format_time(due)}, the log has come to {format_time(newest)}"
     if due < newest:
         of = " nor of the ".join(f"{shard.size} entries of {shard.accepted.checkpoint.origin}" for shard in shards)
         seen = {name: at for shard in shards for name, at in shard.accepted.witnessed.items()}
         by = ", ".join(f"{name} at {format_time(at * 1000)}" for name, at in sorted(seen.items()))
-        return OmissionAnswer(_OMITTED, f"PROVEN_OMITTED {named}: {told}; it is not among the {of}, cosigned by {by}")
-    return OmissionAnswer(_NOT_DUE, f"NOT_YET_DUE {named}: {told}")
+        return OmissionAnswer(_OMITTED, f"PROVEN_OMITTED {named}: {result}; it is not among the {of}, cosigned by {by}")
+    return OmissionAnswer(_NOT_DUE, f"NOT_YET_DUE {named}: {result}")
 
 
 def _half_year(shard: LogShard) -> str:
@@ -306,7 +306,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         shards = _read_shards(options, trusted, frozenset({*map(leaf_hash, envelopes), *keys.statements}))
         receipts = Receipts(envelopes, keys, shards)
         answers = list(_answers(receipts.statements, shards, options.delay_s))
-        if any(answer.status == _OMITTED for answer, _ in answers) and receipts.is_of_another_house:
+        if any(answer.status == _OMITTED for answer, _ in answers) and receipts.is_of_another_server:
             raise FileError("--log: nothing in it is signed by these --keys: it is another system's log")
     except (FileError, SourceError, RgsError) as error:
         sys.stderr.write(f"certify omission: {error}\n")
@@ -316,7 +316,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ahead_ms = parse_time(one.body["time"]) - now_ms
         if ahead_ms > SKEW_S * 1000:
             sys.stdout.write(f"AHEAD {one.kind.name} {one.hash}: signed for {timedelta(seconds=ahead_ms // 1000)} on\n")
-    _tell_unfinished([one for answer, one in answers if answer.status == _INCLUDED], shards)
+    _report_unfinished([one for answer, one in answers if answer.status == _INCLUDED], shards)
     newest = newest_ms(shards)
     if now_ms - newest > options.delay_s * 1000:
         behind = timedelta(seconds=(now_ms - newest) // 1000)
@@ -362,7 +362,7 @@ def _answers(
         yield judge(one, found.get(bytes.fromhex(one.hash)), shards, delay_s), one
 
 
-def _tell_unfinished(included: Sequence[Statement], shards: Sequence[LogShard]) -> None:
+def _report_unfinished(included: Sequence[Statement], shards: Sequence[LogShard]) -> None:
     openings = [one for one in included if one.kind.name == "round_opening"]
     try:
         for line in unfinished(openings, shards) if openings else ():

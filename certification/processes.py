@@ -106,8 +106,8 @@ def _answer(work: Callable[[Any], object], end: Connection) -> None:
         while True:
             value = end.recv()
             try:
-                told: tuple[Exception | None, object] = None, work(value)
+                reported: tuple[Exception | None, object] = None, work(value)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where the answer is waited for
                 error.add_note(traceback.format_exc())
-                told = error, None
-            end.send(told)
+                reported = error, None
+            end.send(reported)

@@ -47,7 +47,7 @@ def read_lines(file: BinaryIO) -> Iterator[bytes]:
             pass
 
 
-class _Told:
+class _Reported:
     """Prints failures and the summary: for people, or one JSON object a line."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -115,7 +115,7 @@ def _counts(items: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{name} {count}" for name, count in items)
 
 
-def replay(files: Sequence[Path], keys: KeyBook, rulebook: Rulebook, told: _Told) -> Summary:
+def replay(files: Sequence[Path], keys: KeyBook, rulebook: Rulebook, reported: _Reported) -> Summary:
     """Feed the files, one after the other as one export; raises FileError for one that cannot be read."""
     procedure = Replay(keys, rulebook)
     for path in files:
@@ -123,14 +123,14 @@ def replay(files: Sequence[Path], keys: KeyBook, rulebook: Rulebook, told: _Told
             with path.open("rb") as file:
                 for number, line in enumerate(read_lines(file), 1):
                     for failure in _feed(procedure, line):
-                        told.failure(failure, f"{path}:{number}")
+                        reported.failure(failure, f"{path}:{number}")
                     if not number % _LINES_BETWEEN_SIGNS:
                         _sign(f"{path}: {number} lines")
         except OSError as error:
             raise FileError(f"{path}: {error.strerror}") from error
     _sign("")
     for failure in procedure.finish():
-        told.failure(failure, "end of files")
+        reported.failure(failure, "end of files")
     return procedure.summary
 
 
@@ -223,22 +223,22 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     arguments = _parser().parse_args(argv)
-    told = _Told(as_json=arguments.json)
+    reported = _Reported(as_json=arguments.json)
     try:
         rulebook = rulebook_of(arguments)
         try:
             keys = KeyBook(read_file(arguments.keys, KEY_BUNDLE_BYTES_MAX), root=arguments.root)
         except VerificationError as error:
-            told.failure(error, str(arguments.keys))
-            told.summary(None, None, "UNANCHORED")
+            reported.failure(error, str(arguments.keys))
+            reported.summary(None, None, "UNANCHORED")
             return 1
         is_other_root = arguments.root is not None and not keys.anchored
         if is_other_root:
             other = f"the root of the key bundle is {keys.root}, not {arguments.root}"
-            told.failure(KEY.failure(other), str(arguments.keys))
-        summary = replay(arguments.files, keys, rulebook, told)
+            reported.failure(KEY.failure(other), str(arguments.keys))
+        summary = replay(arguments.files, keys, rulebook, reported)
     except FileError as error:
         sys.stderr.write(f"certify replay: {error}\n")
         return 2
-    told.summary(summary, keys, "ANCHORED" if keys.anchored else "UNANCHORED")
+    reported.summary(summary, keys, "ANCHORED" if keys.anchored else "UNANCHORED")
     return 1 if summary.failures or is_other_root or not summary.rounds_verified else 0

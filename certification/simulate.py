@@ -131,7 +131,7 @@ def simulate(
     *,
     seed: bytes | None = None,
     workers: int = 1,
-    told: Callable[[int], None] = lambda _: None,
+    reported: Callable[[int], None] = lambda _: None,
 ) -> SimulationTally:
     """Play the rounds, in processes of their own if there is more than one worker; the same seed, the same sums."""
     chunks = [
@@ -141,7 +141,7 @@ def simulate(
     for tally in over(partial(play_chunk, decisions), chunks, workers):
         total.ante_minor = tally.ante_minor
         total.add(tally)
-        told(total.rounds)
+        reported(total.rounds)
     return total
 
 
@@ -184,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.rounds,
             seed=arguments.seed,
             workers=arguments.workers,
-            told=lambda done: progress.show("rounds", done, arguments.rounds),
+            reported=lambda done: progress.show("rounds", done, arguments.rounds),
         )
     except ProcessLostError as error:
         sys.stderr.write(f"certify simulate: {error}\n")

@@ -84,8 +84,8 @@ class Web:
 
     def read(self, path: str, limit: int) -> bytes | None:
         try:
-            asked = urllib.request.Request(f"{self._url}/{path}", headers={"Accept-Encoding": "gzip, identity"})  # noqa: S310 - http or https: `open_source`
-            with self._opener.open(asked, timeout=self._timeout_s) as response:
+            requested = urllib.request.Request(f"{self._url}/{path}", headers={"Accept-Encoding": "gzip, identity"})  # noqa: S310 - http or https: `open_source`
+            with self._opener.open(requested, timeout=self._timeout_s) as response:
                 if response.status != http.client.OK:
                     raise SourceError(f"{path}: HTTP status {response.status}")
                 coding = response.headers.get("Content-Encoding", "identity").strip().lower()

@@ -85,13 +85,13 @@ def _cells(strategy: Strategy) -> dict[int, tuple[str, Fraction]]:
         bests = {number: strategy.advise_hole(number).best[0] for number in range(len(RANKS) ** 2)}
         return {number: (_word(best), Fraction(best is not Action.CHECK)) for number, best in bests.items()}
     shares = hole_shares(strategy)
-    return {number: (_told_share(share), share) for number, share in shares.items()}
+    return {number: (_reported_share(share), share) for number, share in shares.items()}
 
 
-def _told_share(share: Fraction) -> str:
+def _reported_share(share: Fraction) -> str:
     """A share in percent; 0 and 100 are never and always, and nothing that is rounded to them."""
-    told = format_decimal(100 * share, 1)
-    return ("99.9" if told == "100.0" and share < 1 else "0.1" if told == "0.0" and share else told) + "%"
+    result = format_decimal(100 * share, 1)
+    return ("99.9" if result == "100.0" and share < 1 else "0.1" if result == "0.0" and share else result) + "%"
 
 
 def _title(strategy: Strategy) -> str:
@@ -117,7 +117,7 @@ def grid(strategy: Strategy) -> dict[str, Any]:
         [
             {
                 "hole": hole_name(number),
-                "told": cells[number][0],
+                "reported": cells[number][0],
                 "share": float(cells[number][1]),
                 "value": format_decimal(strategy.hole_value(number), 2),
             }
@@ -139,13 +139,13 @@ def draw_grid(strategy: Strategy, path: Path) -> None:
     for place_y, row in enumerate(_DOWNWARDS):
         for place_x, column in enumerate(_DOWNWARDS):
             number = row * len(RANKS) + column
-            told, share = cells[number]
+            result, share = cells[number]
             axes.add_patch(
                 Rectangle((place_x, place_y), 1, 1, facecolor=_shade(float(share)), edgecolor="white", linewidth=1.5)
             )
             ink = "white" if share > Fraction(3, 4) else "#222222"
             value = format_decimal(strategy.hole_value(number), 2)
-            for text, height, size in ((hole_name(number), 0.28, 12), (told, 0.58, 8), (value, 0.8, 8)):
+            for text, height, size in ((hole_name(number), 0.28, 12), (result, 0.58, 8), (value, 0.8, 8)):
                 axes.text(place_x + 0.5, place_y + height, text, ha="center", va="center", color=ink, fontsize=size)
     with mpl.rc_context({"svg.hashsalt": "rgs"}):  # the same picture at every run
         figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -76,4 +76,4 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # a worker's tests are told of by the controller
-        skips.tell(terminalreporter)
+        skips.emit(terminalreporter)

@@ -40,14 +40,14 @@ def changes(
     certified: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]
 ) -> dict[str, list[Finding]]:
     """Class -> files that are `changed`, `new` or `gone`; classes without changes are left out."""
-    told: dict[str, list[Finding]] = {}
+    reported: dict[str, list[Finding]] = {}
     for name in CLASSES:
         before, after = certified.get(name, {}), now[name]
         for path in sorted(before.keys() | after.keys()):
             if before.get(path) != after.get(path):
                 what = "new" if path not in before else "gone" if path not in after else "changed"
-                told.setdefault(name, []).append(Finding(what, path))
-    return told
+                reported.setdefault(name, []).append(Finding(what, path))
+    return reported
 
 
 def entries(changelog: str) -> Counter[str]:
@@ -78,8 +78,8 @@ def check(root: Path) -> tuple[list[str], bool]:
 def certify(root: Path) -> None:
     """Write the hashes of now as the certified ones."""
     version = re.search(r'^__version__ = "(.+)"', (root / "rgs/__init__.py").read_text("utf-8"), re.MULTILINE)
-    told = entries((root / CHANGELOG).read_text("utf-8"))
-    content = {"entries": told, "files": hashes(root), "version": version[1] if version else ""}
+    reported = entries((root / CHANGELOG).read_text("utf-8"))
+    content = {"entries": reported, "files": hashes(root), "version": version[1] if version else ""}
     (root / CERTIFIED).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", "utf-8")
 
 

@@ -77,8 +77,8 @@ def sha256(path: Path) -> str:
 
 def reason(mutant: Mutant | Line, equivalents: Sequence[dict[str, str]]) -> str:
     """The stated reason why no test can kill this mutant, or ""."""
-    told = [each["why"] for each in equivalents if excuses(each, mutant)]
-    return told[0] if told else ""
+    reported = [each["why"] for each in equivalents if excuses(each, mutant)]
+    return reported[0] if reported else ""
 
 
 def excuses(entry: dict[str, str], mutant: Mutant | Line) -> bool:
@@ -134,18 +134,18 @@ def read_earlier(files: Iterable[Path], root: Path) -> tuple[list[Any], dict[str
         raise SystemExit("a sample is no run to go on from")
     if changed := [path for path, target in targets.items() if target["sha256"] != sha256(root / path)]:
         raise SystemExit(f"changed since that run, so run it whole: {' '.join(changed)}")
-    told = [{"commit": run["commit"], "targets": [each["path"] for each in run["targets"]]} for run in runs]
-    return [*(each for run in runs for each in run["earlier"]), *told], targets
+    reported = [{"commit": run["commit"], "targets": [each["path"] for each in run["targets"]]} for run in runs]
+    return [*(each for run in runs for each in run["earlier"]), *reported], targets
 
 
 Excuses = Sequence[dict[str, str]]
 Plan = list[tuple[Group, list[Mutant]]]
 
 
-def planned(groups: Sequence[Group], asked: argparse.Namespace, root: Path) -> tuple[Plan, list[str]]:
+def planned(groups: Sequence[Group], requested: argparse.Namespace, root: Path) -> tuple[Plan, list[str]]:
     """The mutants of each group that are asked for (of the sample, if there is one), and the targets that are not."""
     paths = [path for group in groups for path in matched(root, group.targets)]
-    chosen = {path for path in paths if any(fnmatch.fnmatch(path, like) for like in asked.target or ["*"])}
+    chosen = {path for path in paths if any(fnmatch.fnmatch(path, like) for like in requested.target or ["*"])}
     whole = [
         (
             group,
@@ -154,8 +154,8 @@ def planned(groups: Sequence[Group], asked: argparse.Namespace, root: Path) -> t
         for group in groups
     ]
     kept = {mutant for _, mutants in whole for mutant in mutants}
-    if asked.sample is not None:
-        kept = set(drawn([mutant for _, mutants in whole for mutant in mutants], asked.sample, asked.seed))
+    if requested.sample is not None:
+        kept = set(drawn([mutant for _, mutants in whole for mutant in mutants], requested.sample, requested.seed))
     plan = [(group, [each for each in mutants if each.path in chosen and each in kept]) for group, mutants in whole]
     return plan, [path for path in paths if path not in chosen]
 
@@ -177,17 +177,17 @@ def write(journal: Journal, mutants: Sequence[Mutant], read: Sequence[str], inde
     journal.write(mutants[index], verdict, read)
 
 
-def run_certified(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespace, root: Path) -> int:
+def run_certified(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
     """The part for the dossier, and its result; the status."""
-    runs, earlier = read_earlier(asked.again, root)
+    runs, earlier = read_earlier(requested.again, root)
     alive = {(path, *(each[key] for key in SAME)) for path, run in earlier.items() for each in run["survived"]}
-    plan, not_run = planned(groups, asked, root)
+    plan, not_run = planned(groups, requested, root)
     plan = [
         (group, [m for m in mutants if m.path not in earlier or (m.path, *(getattr(m, key) for key in SAME)) in alive])
         for group, mutants in plan
     ]
     with tempfile.TemporaryDirectory() as folder:
-        lines = judged(plan, Journal(Path(folder, "journal"), root), root, asked.workers)
+        lines = judged(plan, Journal(Path(folder, "journal"), root), root, requested.workers)
     targets = list(entries([(line, reason(line, excused)) for line in lines], earlier, root))
     tests = dict.fromkeys(path for group in groups for path in group.read(root))
     git = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
@@ -196,30 +196,30 @@ def run_certified(groups: Sequence[Group], excused: Excuses, asked: argparse.Nam
         "version": VERSION,
         "python": platform.python_version(),
         "commit": git.stdout.strip(),
-        "sample": {"mutants": asked.sample, "seed": asked.seed} if asked.sample is not None else None,
+        "sample": {"mutants": requested.sample, "seed": requested.seed} if requested.sample is not None else None,
         "not_run": not_run,
         "earlier": runs,
         "targets": targets,
         "tests": [{"path": path, "sha256": sha256(root / path)} for path in tests],
     }
     targets += [target for path, target in earlier.items() if path not in {each["path"] for each in targets}]
-    file = asked.output or root / OUTPUT
+    file = requested.output or root / OUTPUT
     file.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    return told(targets, lines, excused)
+    return reported(targets, lines, excused)
 
 
-def run_rooms(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespace, root: Path) -> int:
+def run_rooms(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
     """The part round it, whose result is the journal; the status."""
-    journal = Journal(asked.output or root / JOURNAL, root)
+    journal = Journal(requested.output or root / JOURNAL, root)
     read = {path: group.read(root) for group in groups for path in matched(root, group.targets)}
-    plan, _ = planned(groups, asked, root)
-    known = list(journal.lines().values()) if asked.resume else []
+    plan, _ = planned(groups, requested, root)
+    known = list(journal.lines().values()) if requested.resume else []
     standing = [line for line in known if line.path in read and journal.stands(line, read[line.path])]
     journal.keep(standing)
-    confirm([line for line in known if line not in standing], plan, journal, root, asked.workers)
-    lines = judged(plan, journal, root, asked.workers)
+    confirm([line for line in known if line not in standing], plan, journal, root, requested.workers)
+    lines = judged(plan, journal, root, requested.workers)
     journal.keep(journal.lines().values())
-    return told(list(entries([(line, reason(line, excused)) for line in lines], {}, root)), lines, excused)
+    return reported(list(entries([(line, reason(line, excused)) for line in lines], {}, root)), lines, excused)
 
 
 def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, workers: int) -> None:
@@ -240,20 +240,22 @@ def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, worke
         judge_known(killers, root, workers, record)
 
 
-def recheck(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespace, root: Path) -> int:
+def recheck(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
     """Whether what a test has killed once is still killed, of the rooms, by that test or one that killed others of the
     same function: quick, for no map is made, and nothing is written. The status.
     """
-    plan, _ = planned(groups, asked, root)
+    plan, _ = planned(groups, requested, root)
     everyone = [mutant for _, mutants in plan for mutant in mutants]
     often = Counter(map(same, everyone))
     here = {same(each): each for each in everyone if each.within and often[same(each)] == 1}
-    lines = [line for line in Journal(asked.output or root / JOURNAL, root).lines().values() if line.outcome == KILLED]
+    lines = [
+        line for line in Journal(requested.output or root / JOURNAL, root).lines().values() if line.outcome == KILLED
+    ]
     killers: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         killers.setdefault((line.path, line.function), []).append(line.test)
     killed = {here[same(line)]: line.test for line in lines if same(line) in here}
-    mutants = drawn(list(killed), asked.known, asked.seed)
+    mutants = drawn(list(killed), requested.known, requested.seed)
     chosen = {each: [killed[each], *killers[each.path, each.function][:OTHERS_MAX]] for each in mutants}
     survived: list[Mutant] = []
     with tempfile.NamedTemporaryFile() as ends:
@@ -262,7 +264,7 @@ def recheck(groups: Sequence[Group], excused: Excuses, asked: argparse.Namespace
             if verdict.outcome == SURVIVED:
                 os.write(ends.fileno(), b"%d\n" % index)
 
-        judge_known(chosen, root, asked.workers, record)
+        judge_known(chosen, root, requested.workers, record)
         survived = [mutants[int(index)] for index in Path(ends.name).read_text("ascii").split()]
     for each in survived:
         print(f"{each.path}:{each.line}: survived {killed[each]}: {each.before}  ->  {each.after}")
@@ -276,7 +278,7 @@ def same(mutant: Mutant | Line) -> tuple[str, str, str, str]:
     return mutant.path, mutant.function, mutant.before, mutant.after
 
 
-def told(targets: Sequence[Any], lines: Iterable[Line], excused: Excuses) -> int:
+def reported(targets: Sequence[Any], lines: Iterable[Line], excused: Excuses) -> int:
     """Say what survived, and what is excused though a test sees it; 1 if there is any without a reason, else 0."""
     unexplained = [(target["path"], each) for target in targets for each in target["survived"] if not each["why"]]
     for path, each in unexplained:
@@ -292,7 +294,7 @@ def told(targets: Sequence[Any], lines: Iterable[Line], excused: Excuses) -> int
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the mutants asked for, write the results and say what survived; the exit status."""
-    parser = argparse.ArgumentParser(prog="mutants", description="Mutation tests of the house's code.")
+    parser = argparse.ArgumentParser(prog="mutants", description="Mutation tests of the project's code.")
     parser.add_argument("--root", type=Path, default=Path())
     parser.add_argument("--part", choices=tuple(PARTS), help="only this part")
     parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets like this")
@@ -310,21 +312,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--known", type=int, metavar="N", help="rooms: N that a test had killed, drawn, under it alone")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--output", type=Path, help=f"of one part; default: {OUTPUT}, {JOURNAL}")
-    asked = parser.parse_args(argv)
-    if asked.output:
-        asked.output = asked.output.resolve()
-    asked.again = [file.resolve() for file in asked.again]
-    root = asked.root.resolve()
+    requested = parser.parse_args(argv)
+    if requested.output:
+        requested.output = requested.output.resolve()
+    requested.again = [file.resolve() for file in requested.again]
+    root = requested.root.resolve()
     os.chdir(root)
     sys.path.insert(0, str(root))
     groups, excused = read_config(root)
-    if asked.known is not None:
-        return recheck([group for group in groups if group.part == ROOMS], excused, asked, root)
+    if requested.known is not None:
+        return recheck([group for group in groups if group.part == ROOMS], excused, requested, root)
     status = 0
-    for part in [asked.part] if asked.part else PARTS:
+    for part in [requested.part] if requested.part else PARTS:
         its = [group for group in groups if group.part == part]
-        if any(mutants for _, mutants in planned(its, asked, root)[0]):
-            status |= PARTS[part](its, excused, asked, root)
+        if any(mutants for _, mutants in planned(its, requested, root)[0]):
+            status |= PARTS[part](its, excused, requested, root)
     return status
 
 

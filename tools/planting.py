@@ -177,8 +177,8 @@ class Known(Warm):
         self._tests_of = chosen
 
     def _mapped(self, items: Sequence[pytest.Item], base: Path) -> Map:  # noqa: ARG002 - as the other
-        asked = {test for tests in self._tests_of.values() for test in tests}
-        return Map(cost={item.nodeid: KNOWN_S for item in items if item.nodeid in asked})
+        requested = {test for tests in self._tests_of.values() for test in tests}
+        return Map(cost={item.nodeid: KNOWN_S for item in items if item.nodeid in requested})
 
     def _chosen(self, mutant: Mutant) -> list[str]:
         return [test for test in self._tests_of[mutant] if test in self.map.cost]

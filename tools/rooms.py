@@ -81,32 +81,32 @@ def table(rooms: Sequence[Room] = ROOMS) -> str:
 
 def _ours(box: str, names: Mapping[str, set[str]], before: set[str]) -> str:
     own = box.replace("/", ".")
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     whole: set[str] = set()
     for name, others in names.items():
         inside = {other for other in others if reaches(other.replace("/", "."), name)}
         whole |= inside
         if reaches(own, name):  # its own name, with rooms inside it
-            told |= {other: f"`{other}`" for other in sorted(inside)}
+            reported |= {other: f"`{other}`" for other in sorted(inside)}
         elif name in SHARED and set(SHARED) <= set(names):
-            told["shared"] = "`rgs/service` (what its subjects share)"
+            reported["shared"] = "`rgs/service` (what its subjects share)"
             whole.add("rgs/service")
         elif name in LOG and set(LOG) <= set(names):
-            told["log"] = "`rgs/tlog`"
+            reported["log"] = "`rgs/tlog`"
             whole.add("rgs/tlog")
         else:
-            told[name] = f"`{name.replace('.', '/')}`" if inside else f"`{name}` alone"
+            reported[name] = f"`{name.replace('.', '/')}`" if inside else f"`{name}` alone"
     if before and whole >= before:
         return "every room above"
-    return ", ".join(told.values()) or "nothing"
+    return ", ".join(reported.values()) or "nothing"
 
 
 def _others(rows: Sequence[Room]) -> str:
     libraries = sorted({library for room in rows for library in room.libraries or ()})
-    told = [f"`{library}`" for library in libraries if library not in GRPC]
-    told += ["gRPC"] if set(GRPC) <= set(libraries) else []
-    told += ["the code made from `protos/`"] if any(room.generated for room in rows) else []
-    return ", ".join(told) or "nothing"
+    reported = [f"`{library}`" for library in libraries if library not in GRPC]
+    reported += ["gRPC"] if set(GRPC) <= set(libraries) else []
+    reported += ["the code made from `protos/`"] if any(room.generated for room in rows) else []
+    return ", ".join(reported) or "nothing"
 
 
 def renewed(page: str) -> str:

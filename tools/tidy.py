@@ -60,7 +60,17 @@ INNER: Final = ("rgs.core", "rgs.ports", "rgs.store")
 SHARED: Final = tuple(
     f"rgs.service.{name}"
     for name in (
-        *("books", "callers", "cosigned", "events", "idempotency", "instance", "pages", "permits", "sealing"),
+        *(
+            "game_catalog",
+            "callers",
+            "cosigned",
+            "events",
+            "idempotency",
+            "instance",
+            "pages",
+            "availability",
+            "sealing",
+        ),
         "timekeeping",
     )
 )

@@ -120,14 +120,14 @@ def _verify_signature(
     verify_signature(envelope, public_key)
     if keyid is not None and keyid != envelope.keyid:
         raise VerificationError(f"signed with key {envelope.keyid}, not {keyid}", check="signature")
-    told = f"signed at {body['time']} with key {envelope.keyid}"
+    result = f"signed at {body['time']} with key {envelope.keyid}"
     if bundle is None:
-        return f"{told}, {'ANCHORED by its name' if keyid else 'UNANCHORED: nobody vouches for this key'}"
+        return f"{result}, {'ANCHORED by its name' if keyid else 'UNANCHORED: nobody vouches for this key'}"
     keys = KeyBook(bundle, root=root)
     if root is not None and not keys.anchored:
         raise VerificationError(f"the root of the key bundle is {keys.root}, not {root}", check="root")
     node = read_statement(line, keys).key.name
-    return f"{told} of node {node}, {'ANCHORED' if keys.anchored else 'UNANCHORED: no root was brought'}"
+    return f"{result} of node {node}, {'ANCHORED' if keys.anchored else 'UNANCHORED: no root was brought'}"
 
 
 def _parse_signer(content: bytes) -> bytes:

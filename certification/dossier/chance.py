@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from certification.dossier.work import ROOT, Result, Told
+from certification.dossier.work import ROOT, Reported, Result
 from certification.statistics import programs
 from certification.statistics.battery import battery, planting
 from certification.statistics.battery.command import document_of
@@ -38,16 +38,16 @@ def source_of(parameters: Mapping[str, Any]) -> DeckSource:
     return Seeded(bytes.fromhex(seed)) if seed else Production()
 
 
-def run_selftest(_parameters: Mapping[str, Any], _told: Told) -> Result:
+def run_selftest(_parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """The generator's power-up self-test."""
     try:
         names = selftest.run()
     except RngError as error:
-        return {"verdict": "failed", "told": str(error), "tests": []}
-    return {"verdict": "passed", "told": f"{len(names)} of {len(names)} parts", "tests": list(names)}
+        return {"verdict": "failed", "reported": str(error), "tests": []}
+    return {"verdict": "passed", "reported": f"{len(names)} of {len(names)} parts", "tests": list(names)}
 
 
-def run_known_answers(_parameters: Mapping[str, Any], _told: Told) -> Result:
+def run_known_answers(_parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """NIST's answers for Hash_DRBG, file by file, case by case."""
     rows: list[dict[str, Any]] = []
     for path in sorted(VECTORS.glob("*.json")):
@@ -57,10 +57,10 @@ def run_known_answers(_parameters: Mapping[str, Any], _told: Told) -> Result:
         failures = [*out.getvalue().splitlines()[:-1], *err.getvalue().splitlines()]
         rows.append({"file": path.name, "passed": passed, "failed": failed, "status": status, "failures": failures})
     if not rows:
-        return {"verdict": "not run", "told": "the vectors are not part of this installation", "files": []}
+        return {"verdict": "not run", "reported": "the vectors are not part of this installation", "files": []}
     passed, failed = sum(row["passed"] for row in rows), sum(row["failed"] for row in rows)
     verdict = "failed" if failed or any(row["status"] for row in rows) else "passed"
-    return {"verdict": verdict, "told": f"{passed:,} of {passed + failed:,} answers", "files": rows}
+    return {"verdict": verdict, "reported": f"{passed:,} of {passed + failed:,} answers", "files": rows}
 
 
 # --- health tests of the entropy ---
@@ -89,7 +89,7 @@ PLANTED: Final = (
 _PLANTED_BLOCKS: Final = 64
 
 
-def run_health(parameters: Mapping[str, Any], told: Told) -> Result:
+def run_health(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """The health tests on fresh entropy of this machine, and on sources with a planted fault."""
     count: int = parameters["bytes"]
     alarm = ""
@@ -97,25 +97,23 @@ def run_health(parameters: Mapping[str, Any], told: Told) -> Result:
         source = EntropySource()
         for done in range(0, count, _READ):
             source.read(min(_READ, count - done))
-            told("bytes", done, count)
+            reported("bytes", done, count)
     except RngError as error:
         alarm = str(error)
     planted: list[dict[str, Any]] = []
     for name, block, due in PLANTED:
-        tests, reported, blocks = HealthTests(), "nothing", 0
+        tests, noticed, blocks = HealthTests(), "nothing", 0
         try:
             for number in range(_PLANTED_BLOCKS):
                 blocks = number + 1
                 tests.check(block(number))
         except HealthTestError as error:
-            reported = error.reason
-        planted.append(
-            {"fault": name, "due": due, "reported": reported, "blocks": blocks, "is_caught": reported == due}
-        )
+            noticed = error.reason
+        planted.append({"fault": name, "due": due, "reported": noticed, "blocks": blocks, "is_caught": noticed == due})
     caught = sum(row["is_caught"] for row in planted)
     return {
         "verdict": "passed" if not alarm and caught == len(planted) else "failed",
-        "told": f"{alarm or 'no alarm'} in {count:,} fresh bytes; {caught} of {len(planted)} planted faults caught",
+        "reported": f"{alarm or 'no alarm'} in {count:,} fresh bytes; {caught} of {len(planted)} planted faults caught",
         "cutoffs": {
             "repetition": REPETITION_CUTOFF,
             "proportion": PROPORTION_CUTOFF,
@@ -134,14 +132,14 @@ _READ: Final = 1 << 16
 # --- the shuffle battery ---
 
 
-def run_battery(parameters: Mapping[str, Any], told: Told) -> Result:
+def run_battery(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """The battery on so many decks, with the repeat that the rule may call for."""
     verdict = battery.run_battery(
         source_of(parameters),
         parameters["decks"],
         parameters["alpha"],
         workers=workers_of(parameters),
-        told=lambda done, total: told("decks", done, total),
+        reported=lambda done, total: reported("decks", done, total),
     )
     document = document_of(verdict)
     run = verdict.runs[-1]
@@ -151,10 +149,10 @@ def run_battery(parameters: Mapping[str, Any], told: Told) -> Result:
         least += f", {len(run.results) - len(p_values)} of {len(run.results)} tests not applicable"
         document["verdict"] = "not run" if verdict.word == "passed" else verdict.word
     again = ", after the one repeat" if len(verdict.runs) > 1 else ""
-    return {**document, "told": f"{run.decks:,} decks{again}, {least}, {len(run.rejected)} rejected"}
+    return {**document, "reported": f"{run.decks:,} decks{again}, {least}, {len(run.rejected)} rejected"}
 
 
-def run_replicates(parameters: Mapping[str, Any], told: Told) -> Result:
+def run_replicates(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """Whether the p-values of continuous tests are uniform over independent samples."""
     second = battery.replicate(
         source_of(parameters),
@@ -162,40 +160,40 @@ def run_replicates(parameters: Mapping[str, Any], told: Told) -> Result:
         parameters["decks"],
         parameters["alpha"],
         workers=workers_of(parameters),
-        told=lambda done, total: told("replicates", done, total),
+        reported=lambda done, total: reported("replicates", done, total),
     )
     rejected = len(second.rejected)
     return {
         "verdict": second.word,
-        "told": f"{len(second.p_values)} tests over {second.replicates} samples of {second.decks:,} decks, "
+        "reported": f"{len(second.p_values)} tests over {second.replicates} samples of {second.decks:,} decks, "
         f"{rejected} not uniform",
         **asdict(second),
     }
 
 
-def run_defects(parameters: Mapping[str, Any], told: Told) -> Result:
+def run_defects(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """Every planted defect through the battery."""
-    plantings = planting.plant(parameters["which"], workers=workers_of(parameters), told=told)
+    plantings = planting.plant(parameters["which"], workers=workers_of(parameters), reported=reported)
     caught = sum(row.is_caught for row in plantings)
-    return {**planting.document(plantings), "told": f"{caught} of {len(plantings)} planted defects caught"}
+    return {**planting.document(plantings), "reported": f"{caught} of {len(plantings)} planted defects caught"}
 
 
 # --- SP 800-22, and programs of others ---
 
 
-def run_sp800_22(parameters: Mapping[str, Any], told: Told) -> Result:
+def run_sp800_22(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """All fifteen tests on so many sequences of 10^6 bits of raw output."""
     count: int = parameters["sequences"]
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "raw.bin"
-        _write_raw(source_of(parameters), path, count * _SEQUENCE_BITS // 8, told)
-        values = _sequences(path, count, told)
+        _write_raw(source_of(parameters), path, count * _SEQUENCE_BITS // 8, reported)
+        values = _sequences(path, count, reported)
     verdict = levels.judge(values, parameters["alpha"])
     families = [{**asdict(family), "floor": family.floor} for family in verdict.families]
     applicable = sum(family.applicable > 0 for family in verdict.families)
     return {
         "verdict": "not run" if verdict.word == "passed" and applicable < len(families) else verdict.word,
-        "told": f"{count:,} sequences of {_SEQUENCE_BITS:,} bits, {applicable} of {len(families)} tests applicable, "
+        "reported": f"{count:,} sequences of {_SEQUENCE_BITS:,} bits, {applicable} of {len(families)} tests applicable, "
         f"{len(verdict.rejected)} rejected",
         "bits": _SEQUENCE_BITS,
         "sequences": count,
@@ -210,7 +208,7 @@ def run_sp800_22(parameters: Mapping[str, Any], told: Told) -> Result:
     }
 
 
-def _write_raw(source: DeckSource, path: Path, count: int, told: Told) -> None:
+def _write_raw(source: DeckSource, path: Path, count: int, reported: Reported) -> None:
     """Write raw output. A production source is asked piece by piece; a seeded one would repeat itself."""
     with path.open("wb") as file:
         if isinstance(source, Seeded):
@@ -218,19 +216,19 @@ def _write_raw(source: DeckSource, path: Path, count: int, told: Told) -> None:
             return
         for done in range(0, count, _PIECE):
             file.write(source.raw(min(_PIECE, count - done)) or b"")
-            told("raw bytes", done, count)
+            reported("raw bytes", done, count)
 
 
-def _sequences(path: Path, count: int, told: Told) -> list[list[suite.PValue]]:
+def _sequences(path: Path, count: int, reported: Reported) -> list[list[suite.PValue]]:
     """The p-values of each sequence. In this process: a sequence takes less than a tenth of a second."""
     values = []
     for bits in reading.read_sequences(path, "raw", _SEQUENCE_BITS, count):
         values.append(timed(bits, suite.CORRECTED)[0])
-        told("sequences", len(values), count)
+        reported("sequences", len(values), count)
     return values
 
 
-def run_programs(parameters: Mapping[str, Any], told: Told) -> Result:
+def run_programs(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """The batteries of others that are on PATH; none where the plan leaves them out."""
     megabytes: int = parameters["megabytes"]
     if not megabytes:
@@ -238,13 +236,13 @@ def run_programs(parameters: Mapping[str, Any], told: Told) -> Result:
             programs.ProgramOutcome(program.name, "not run", "left out by this plan") for program in programs.PROGRAMS
         ]
     else:
-        outcomes = programs.run_all(megabytes, told=told)
+        outcomes = programs.run_all(megabytes, reported=reported)
     words = [outcome.word for outcome in outcomes]
-    told_words = ", ".join(f"{words.count(word)} {word}" for word in programs.WORDS)
+    reported_words = ", ".join(f"{words.count(word)} {word}" for word in programs.WORDS)
     document = programs.document(outcomes)
     if document["verdict"] == "passed" and "not run" in words:
         document["verdict"] = "not run"  # some did: what is told names them, and the whole is not called passed
-    return {**document, "told": told_words, "megabytes": megabytes}
+    return {**document, "reported": reported_words, "megabytes": megabytes}
 
 
 def workers_of(parameters: Mapping[str, Any]) -> int:

@@ -55,17 +55,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _make(arguments: Sequence[str]) -> int:
-    asked = _parser().parse_args(arguments)
-    time_ms = parse_time(asked.time) if asked.time else time.time_ns() // 1_000_000
-    signer = _signer(asked, time_ms)
-    plan = quick_plan(asked.seed) if asked.quick else full_plan(asked.decks, asked.rounds, asked.seed)
-    document = make_dossier(plan, asked.out, asked.work, signer, time_ms, resume=asked.resume)
-    sys.stdout.writelines(f"{row['verdict']:<15}{row['title']:<44}{row['told']}\n" for row in document["steps"])
+    requested = _parser().parse_args(arguments)
+    time_ms = parse_time(requested.time) if requested.time else time.time_ns() // 1_000_000
+    signer = _signer(requested, time_ms)
+    plan = (
+        quick_plan(requested.seed) if requested.quick else full_plan(requested.decks, requested.rounds, requested.seed)
+    )
+    document = make_dossier(plan, requested.out, requested.work, signer, time_ms, resume=requested.resume)
+    sys.stdout.writelines(f"{row['verdict']:<15}{row['title']:<44}{row['reported']}\n" for row in document["steps"])
     clauses = ", ".join(f"{count} {word}" for word, count in document["counts"]["clauses"].items())
     sys.stdout.write(f"clauses: {clauses}\n")
     if signer is None:
         sys.stdout.write("the dossier is NOT SIGNED: no --signing-key and no --home\n")
-    sys.stdout.write(f"{_WORDS[document['verdict']]}; {asked.out / 'index.html'}, {_zip_of(asked.out)}\n")
+    sys.stdout.write(f"{_WORDS[document['verdict']]}; {requested.out / 'index.html'}, {_zip_of(requested.out)}\n")
     return _STATUS[document["verdict"]]
 
 
@@ -82,7 +84,7 @@ def make_dossier(
         sys.stderr.write(f"[{number:>2}/{len(steps)}] {step.title} …\n")
         found = kept.do(step, progress.show)
         how = "kept" if found.is_kept else f"{found.took_s:.1f} s"
-        sys.stderr.write(f"        {found.result['verdict']} ({how}): {found.result['told']}\n")
+        sys.stderr.write(f"        {found.result['verdict']} ({how}): {found.result['reported']}\n")
         done.append(found)
     document = document_of(plan, done, time_ms)
     files = _files(document, done)
@@ -127,19 +129,19 @@ def _zip_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.zip")
 
 
-def _signer(asked: argparse.Namespace, time_ms: int) -> Ed25519Signer | None:
-    if asked.signing_key:
-        return bundle.load_signer(asked.signing_key)
-    return bundle.load_node_signer(asked.home, time_ms) if asked.home else None
+def _signer(requested: argparse.Namespace, time_ms: int) -> Ed25519Signer | None:
+    if requested.signing_key:
+        return bundle.load_signer(requested.signing_key)
+    return bundle.load_node_signer(requested.home, time_ms) if requested.home else None
 
 
 def _verify(arguments: Sequence[str]) -> int:
-    asked = _verify_parser().parse_args(arguments)
-    if not asked.folder.is_dir():
-        raise FileError(f"{asked.folder} is not a folder")
-    keys = None if asked.keys is None else read_file(asked.keys, KEY_BUNDLE_BYTES_MAX)
+    requested = _verify_parser().parse_args(arguments)
+    if not requested.folder.is_dir():
+        raise FileError(f"{requested.folder} is not a folder")
+    keys = None if requested.keys is None else read_file(requested.keys, KEY_BUNDLE_BYTES_MAX)
     try:
-        for line in bundle.verify(asked.folder, bundle=keys, root=asked.root, keyid=asked.keyid):
+        for line in bundle.verify(requested.folder, bundle=keys, root=requested.root, keyid=requested.keyid):
             sys.stdout.write(f"{line}\n")
     except RgsError as error:
         sys.stdout.write(f"FAILED: {error}\n")

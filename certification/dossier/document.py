@@ -69,7 +69,7 @@ def document_of(plan: DossierPlan, done: Sequence[Done], time_ms: int) -> dict[s
                 "name": step.step.name,
                 "title": step.step.title,
                 "verdict": step.result["verdict"],
-                "told": step.result["told"],
+                "reported": step.result["reported"],
                 "inputs_sha256": step.inputs,
             }
             for step in done

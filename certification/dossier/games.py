@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from certification.dossier.chance import workers_of
-from certification.dossier.work import ROOT, Result, Told
+from certification.dossier.work import ROOT, Reported, Result
 from certification.rtp.certificate import Enumerated, certificate, format_certificate
 from certification.rtp.command import DIRECTORY
 from certification.rtp.returns import format_decimal, format_fraction, nets, tales
@@ -30,15 +30,19 @@ VECTORS: Final = ROOT / "tests" / "vectors" / "games"
 _FILES: Final = {"ultimate_texas_holdem": "uth_rounds.jsonl", "casino_holdem": "casino_holdem_rounds.jsonl"}
 
 
-def run_vectors(parameters: Mapping[str, Any], told: Told) -> Result:
+def run_vectors(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """Recorded rounds, settled by each ruleset, every field compared."""
     rows: list[dict[str, Any]] = []
     for done, name in enumerate(parameters["rulesets"]):
-        told("rulesets", done, len(parameters["rulesets"]))
+        reported("rulesets", done, len(parameters["rulesets"]))
         ruleset = load_ruleset(name)
         path = VECTORS / _FILES[ruleset.game]
         if not path.is_file():
-            return {"verdict": "not run", "told": "the recorded rounds are not part of this installation", "rows": []}
+            return {
+                "verdict": "not run",
+                "reported": "the recorded rounds are not part of this installation",
+                "rows": [],
+            }
         found: Counter[str] = Counter()
         remarks: list[str] = []
         for number, verdict, said in check_lines(ruleset, path.read_bytes()):
@@ -50,12 +54,12 @@ def run_vectors(parameters: Mapping[str, Any], told: Told) -> Result:
     wrong = sum(row[RowVerdict.FAILED.value] + row["error"] for row in rows)
     return {
         "verdict": "failed" if wrong or not held else "passed",
-        "told": f"{held:,} of {held + wrong:,} recorded rounds settle as recorded",
+        "reported": f"{held:,} of {held + wrong:,} recorded rounds settle as recorded",
         "rows": rows,
     }
 
 
-def run_returns(parameters: Mapping[str, Any], _told: Told) -> Result:
+def run_returns(parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """The certificate of a ruleset: derived anew by complete enumeration, or read as it was committed."""
     ruleset = load_ruleset(parameters["ruleset"])
     path = DIRECTORY / f"{ruleset.sha256}.json"
@@ -80,7 +84,7 @@ def run_returns(parameters: Mapping[str, Any], _told: Told) -> Result:
     document = json.loads(text) if text else {}
     return {
         "verdict": verdict,
-        "told": f"{_percent(document['return_initial'])} of the initial bet, {how}" if document else how,
+        "reported": f"{_percent(document['return_initial'])} of the initial bet, {how}" if document else how,
         "ruleset": ruleset.id,
         "derived": bool(parameters["derive"]),
         "certificate": document,
@@ -107,7 +111,7 @@ def _net_wins(enumerated: Enumerated) -> list[dict[str, str]]:
     ]
 
 
-def run_simulation(parameters: Mapping[str, Any], told: Told) -> Result:
+def run_simulation(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """Rounds through the production code, every bet and action against its exact figure."""
     ruleset: Ruleset = load_ruleset(parameters["ruleset"])
     rounds: int = parameters["rounds"]
@@ -118,7 +122,7 @@ def run_simulation(parameters: Mapping[str, Any], told: Told) -> Result:
         rounds,
         seed=bytes.fromhex(seed) if seed else None,
         workers=workers_of(parameters),
-        told=lambda done: told("rounds", done, rounds),
+        reported=lambda done: reported("rounds", done, rounds),
     )
     bets = len(enumerated.payments.main) + 2  # the bet decided on and the side bet; actions come behind them
     rows = [
@@ -129,7 +133,7 @@ def run_simulation(parameters: Mapping[str, Any], told: Told) -> Result:
     most = max(abs(row["z"]) for row in rows)
     return {
         "verdict": "failed" if outside else "passed",
-        "told": f"{rounds:,} rounds, {len(rows)} figures, the farthest {most:.2f} of {parameters['z']:g} standard"
+        "reported": f"{rounds:,} rounds, {len(rows)} figures, the farthest {most:.2f} of {parameters['z']:g} standard"
         " errors",
         "ruleset": ruleset.id,
         "rounds": rounds,

@@ -25,7 +25,7 @@ LOCKS: Final = (("runtime", "requirements/runtime.txt"), ("development", "requir
 """The narrower lock first: a package of both belongs to the first."""
 _PINNED: Final = re.compile(r"([a-z0-9][a-z0-9.-]*)(?:\[[a-z0-9,-]+\])?==([A-Za-z0-9.!+_-]+)(?: ; ([^\\]+?))? \\")
 _HASHED: Final = re.compile(r"    --hash=sha256:([0-9a-f]{64})(?: \\)?")
-_ASKED: Final = re.compile(r"    #(?: via)? +(?!via)((?:-[cr] )?[A-Za-z0-9./_-]+)")
+_REQUESTED: Final = re.compile(r"    #(?: via)? +(?!via)((?:-[cr] )?[A-Za-z0-9./_-]+)")
 """`# via NAME` on one line, or `#   NAME` on those behind `# via`: who asks for the package."""
 _NAMESPACE: Final = uuid.UUID("6f1f3f0e-6d3c-5f5a-9a55-3a1f0c1d7b42")
 _SPDX: Final = re.compile(r"[A-Za-z0-9.+-]+(?: (?:AND|OR|WITH) [A-Za-z0-9.+-]+)*")
@@ -52,42 +52,44 @@ class Locked:
     version: str
     marker: str
     hashes: tuple[str, ...]
-    asked_by: tuple[str, ...]
+    requested_by: tuple[str, ...]
 
 
 def read_lock(text: str) -> Iterator[Locked]:
     """The packages of a lock; FormatError for a line that does not belong in a lock."""
     head: tuple[str, str, str] | None = None
     hashes: list[str] = []
-    asked_by: list[str] = []
+    requested_by: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
-        pinned, hashed, asked = _PINNED.fullmatch(line), _HASHED.fullmatch(line), _ASKED.fullmatch(line)
+        pinned, hashed, requested = _PINNED.fullmatch(line), _HASHED.fullmatch(line), _REQUESTED.fullmatch(line)
         if pinned:
             if head:
-                yield Locked(*head, tuple(hashes), tuple(asked_by))
-            head, hashes, asked_by = (pinned[1], pinned[2], pinned[3] or ""), [], []
+                yield Locked(*head, tuple(hashes), tuple(requested_by))
+            head, hashes, requested_by = (pinned[1], pinned[2], pinned[3] or ""), [], []
         elif hashed and head:
             hashes.append(hashed[1])
-        elif asked:
-            asked_by += [] if asked[1].startswith("-c ") else ["" if asked[1].startswith("-r ") else asked[1]]
+        elif requested:
+            requested_by += (
+                [] if requested[1].startswith("-c ") else ["" if requested[1].startswith("-r ") else requested[1]]
+            )
         elif line.strip() and not line.lstrip().startswith("#"):
             raise FormatError(
                 f"line {number} of the lock is neither a package nor a hash", field="lock", value=line[:80]
             )
     if head:
-        yield Locked(*head, tuple(hashes), tuple(asked_by))
+        yield Locked(*head, tuple(hashes), tuple(requested_by))
 
 
 def make_sbom(root: Path) -> dict[str, Any]:
     """The document; the same for the same locks and the same installation."""
     components: dict[str, dict[str, Any]] = {}
-    asked_for: dict[str, set[str]] = {}
+    requested_for: dict[str, set[str]] = {}
     for scope, path in LOCKS:
         for locked in read_lock((root / path).read_text(encoding="utf-8")):
             part = _component(locked, scope)
             components.setdefault(part["bom-ref"], part)
-            for name in locked.asked_by:
-                asked_for.setdefault(name, set()).add(part["bom-ref"])
+            for name in locked.requested_by:
+                requested_for.setdefault(name, set()).add(part["bom-ref"])
     ordered = [components[ref] for ref in sorted(components)]
     serial = uuid.uuid5(_NAMESPACE, "".join(tree_sha256(root / path) for _, path in LOCKS))
     return {
@@ -108,7 +110,7 @@ def make_sbom(root: Path) -> dict[str, Any]:
         },
         "components": ordered,
         "dependencies": [
-            {"ref": part["bom-ref"] if part else "rgs", "dependsOn": sorted(asked_for.get(name, ()))}
+            {"ref": part["bom-ref"] if part else "rgs", "dependsOn": sorted(requested_for.get(name, ()))}
             for name, part in [("", None), *((part["name"], part) for part in ordered)]
         ],
     }
@@ -152,14 +154,14 @@ def _version_of(name: str) -> str:
 
 def _licences(distribution: metadata.Distribution) -> list[dict[str, Any]]:
     """What the package declares: an SPDX expression if it has one, else its classifier, else its field in one line."""
-    told = cast("Message", distribution.metadata)
-    expression = told.get("License-Expression")
+    result = cast("Message", distribution.metadata)
+    expression = result.get("License-Expression")
     if expression:
         return [{"expression": expression}]
-    classified = [row.rsplit(" :: ", 1)[1] for row in told.get_all("Classifier", []) if row.startswith("License ::")]
+    classified = [row.rsplit(" :: ", 1)[1] for row in result.get_all("Classifier", []) if row.startswith("License ::")]
     names = [_CLASSIFIED.get(row, row) for row in classified if row not in ("OSI Approved", "DFSG approved")]
     if not names:
-        field = (told.get("License") or "").strip()
+        field = (result.get("License") or "").strip()
         names = [field] if field and len(field) <= 64 and "\n" not in field else []
     return [{"license": {"id" if name in _SPDX_NAMES else "name": name}} for name in names]
 

@@ -19,12 +19,12 @@ from typing import Any, Final
 
 from certification import mutants
 from certification.dossier.sbom import make_sbom, validate_sbom
-from certification.dossier.work import ROOT, Result, Told
+from certification.dossier.work import ROOT, Reported, Result
 
 _TIMEOUT_S: Final = 3600
 
 
-def run_manifest(_parameters: Mapping[str, Any], _told: Told) -> Result:
+def run_manifest(_parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """The manifest of what is certified, as `certify manifest --json` prints it."""
     command = [sys.executable, "-m", "certification", "manifest", "--json"]
     done = subprocess.run(  # noqa: S603
@@ -32,13 +32,13 @@ def run_manifest(_parameters: Mapping[str, Any], _told: Told) -> Result:
     )
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        return {"verdict": "failed", "told": said[-1] if said else "no manifest", "files": []}
+        return {"verdict": "failed", "reported": said[-1] if said else "no manifest", "files": []}
     document = json.loads(done.stdout)
     digest = hashlib.sha256(done.stdout).hexdigest()
     certified = [row for row in document["files"] if row["class"] != "none"]
     return {
         "verdict": "passed",
-        "told": f"{len(document['files'])} files, {len(certified)} of a certified class; SHA-256 {digest[:16]}…",
+        "reported": f"{len(document['files'])} files, {len(certified)} of a certified class; SHA-256 {digest[:16]}…",
         "sha256": digest,
         "content": done.stdout.decode(),
         "files": certified,
@@ -50,11 +50,11 @@ def run_manifest(_parameters: Mapping[str, Any], _told: Told) -> Result:
 # --- tests ---
 
 
-def run_tests(parameters: Mapping[str, Any], _told: Told) -> Result:
+def run_tests(parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """Run these tests in a process of their own; what each came to, by the file that pytest writes."""
     nodes: Sequence[str] = parameters["tests"]
     if not (ROOT / "tests").is_dir():
-        return {"verdict": "not run", "told": "the tests are not part of this installation", "tests": {}}
+        return {"verdict": "not run", "reported": "the tests are not part of this installation", "tests": {}}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
         processes = "auto" if not parameters["workers"] else str(parameters["workers"] - 1)  # 0: pytest's own
@@ -71,7 +71,7 @@ def run_tests(parameters: Mapping[str, Any], _told: Told) -> Result:
     verdict = "failed" if counted["failed"] or done.returncode else "not run" if counted["not run"] else "passed"
     return {
         "verdict": verdict,
-        "told": f"{counted['passed']} of {len(nodes)} tests passed ({cases_run} cases), {counted['failed']} failed, "
+        "reported": f"{counted['passed']} of {len(nodes)} tests passed ({cases_run} cases), {counted['failed']} failed, "
         f"{counted['not run']} not run",
         "tests": found,
         "said": [] if verdict == "passed" else done.stdout.decode(errors="replace").splitlines()[-15:],
@@ -108,12 +108,12 @@ def _plain() -> dict[str, str]:
 # --- mutants, and what the software is made of ---
 
 
-def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
+def run_mutants(_parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """What mutation testing left (docs/mutation.md). Not run: nothing, a sample, a run over other bytes than these."""
     if not (ROOT / mutants.RESULT).is_file():
         return {
             "verdict": "not run",
-            "told": "mutation testing has left no result here",
+            "reported": "mutation testing has left no result here",
             "targets": [],
         }
     document = mutants.read(ROOT)
@@ -127,15 +127,15 @@ def run_mutants(_parameters: Mapping[str, Any], _told: Told) -> Result:
     return {
         **document,
         "verdict": "failed" if unexplained else "not run" if missing or not made else "passed",
-        "told": "; ".join((counts, *missing)),
+        "reported": "; ".join((counts, *missing)),
         "stale": stale,
     }
 
 
-def run_sbom(_parameters: Mapping[str, Any], _told: Told) -> Result:
+def run_sbom(_parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """The software bill of materials, from the locks and what is installed."""
     if not (ROOT / "requirements").is_dir():
-        return {"verdict": "not run", "told": "the locks are not part of this installation", "document": {}}
+        return {"verdict": "not run", "reported": "the locks are not part of this installation", "document": {}}
     document = make_sbom(ROOT)
     faults = validate_sbom(document)
     components = document["components"]
@@ -143,7 +143,7 @@ def run_sbom(_parameters: Mapping[str, Any], _told: Told) -> Result:
     installed = sum(property_of(part, "rgs:installed") == "yes" for part in components)
     return {
         "verdict": "failed" if faults else "passed",
-        "told": f"{len(components)} components, {installed} installed here, {len(unknown)} without a known licence",
+        "reported": f"{len(components)} components, {installed} installed here, {len(unknown)} without a known licence",
         "document": document,
         "faults": faults,
         "without_licence": unknown,

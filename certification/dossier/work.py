@@ -37,7 +37,7 @@ ALL: Final = (
 )
 _RUN_ON: Final = ("numpy", "scipy", "numba")
 
-Told = Callable[[str, int, int], None]
+Reported = Callable[[str, int, int], None]
 """What is counted, how far it is, how far it goes."""
 Result = dict[str, Any]
 """At least `verdict` (passed | failed | not run | not applicable | told) and `told`, a line with the figures."""
@@ -49,7 +49,7 @@ class DossierStep:
 
     name: str
     title: str
-    run: Callable[[Mapping[str, Any], Told], Result]
+    run: Callable[[Mapping[str, Any], Reported], Result]
     parameters: Mapping[str, Any]
     reads: Sequence[str] = ()
 
@@ -84,7 +84,7 @@ class Work:
         self._resume = resume
         folder.mkdir(parents=True, exist_ok=True)
 
-    def do(self, step: DossierStep, told: Told) -> Done:
+    def do(self, step: DossierStep, reported: Reported) -> Done:
         """Run the step, or take what it gave before from the same inputs."""
         path = self._folder / f"{step.name}.json"
         inputs = step.inputs()
@@ -92,7 +92,7 @@ class Work:
             return Done(step, kept["result"], inputs, kept["took_s"], is_kept=True)
         began = time.monotonic()
         # Through JSON and back: a result that is kept and one that is fresh are the same values.
-        result: Result = json.loads(json.dumps(step.run(step.parameters, told)))
+        result: Result = json.loads(json.dumps(step.run(step.parameters, reported)))
         took_s = round(time.monotonic() - began, 1)
         document = {"format": FORMAT, "step": step.name, "inputs": inputs, "took_s": took_s, "result": result}
         new = path.with_suffix(".new")

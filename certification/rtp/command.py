@@ -56,9 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.json:
         sys.stdout.write(text)
     else:
-        sys.stdout.writelines(f"{line}\n" for line in tell(document))
-    told = sys.stderr if arguments.json else sys.stdout
-    told.write(
+        sys.stdout.writelines(f"{line}\n" for line in emit(document))
+    result = sys.stderr if arguments.json else sys.stdout
+    result.write(
         f"CPU: enumeration {enumeration_s:.2f} s, and {beside_s:.2f} s for ties, forfeits and the other reading; "
         f"compiling or loading {compile_s:.1f} s besides\n"
         f"CPU ratio to enumerating the {SEVEN_CARD_HANDS:,} seven-card hands with the same evaluator "
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not path.is_file() or path.read_bytes() != text.encode("ascii"):
             sys.stderr.write(f"certify rtp: {path.name} of {ruleset.id} is missing or says something else\n")
             return 1
-        told.write(f"the committed certificate {name} is this one\n")
+        result.write(f"the committed certificate {name} is this one\n")
     return 0
 
 
@@ -93,7 +93,7 @@ def _yardstick() -> float:
 # --- for people ---
 
 
-def tell(document: Mapping[str, Any]) -> Iterator[str]:
+def emit(document: Mapping[str, Any]) -> Iterator[str]:
     """Give the lines of a certificate: every figure as a decimal and as the exact fraction."""
     yield f"{document['ruleset']} version {document['ruleset_version']}, sha256 {document['ruleset_sha256']}"
     yield f"all {document['deals']:,} deals counted, best play for the main bets"

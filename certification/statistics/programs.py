@@ -136,8 +136,8 @@ def read_practrand(text: str, count: int) -> Read:
     worst = [line for line in lines if re.search(r"\bFAIL\b", line)]
     if worst:
         return Read("failed", "; ".join(" ".join(line.split()) for line in worst[:5]))
-    _, told, last = text.rpartition("length=")
-    reached = re.match(r".*\(2\^(\d+(?:\.\d+)?) bytes\)", last) if told else None
+    _, reported, last = text.rpartition("length=")
+    reached = re.match(r".*\(2\^(\d+(?:\.\d+)?) bytes\)", last) if reported else None
     counts = re.findall(r"(?:in|and) (\d+) test result", last)
     if reached is None or not counts:
         return Read("void", "no count of test results")
@@ -287,13 +287,13 @@ def run(program: Program, count: int) -> ProgramOutcome:
 
 
 def run_all(
-    megabytes: int = MEGABYTES, told: Callable[[str, int, int], None] = lambda *_: None
+    megabytes: int = MEGABYTES, reported: Callable[[str, int, int], None] = lambda *_: None
 ) -> list[ProgramOutcome]:
     """Run every program that is there."""
     outcomes = []
     for done, program in enumerate(PROGRAMS, 1):
         outcomes.append(run(program, megabytes * 1_000_000))
-        told("programs", done, len(PROGRAMS))
+        reported("programs", done, len(PROGRAMS))
     return outcomes
 
 
@@ -310,7 +310,7 @@ def document(outcomes: Sequence[ProgramOutcome]) -> dict[str, Any]:
     return {"verdict": verdict_of(outcomes), "programs": [asdict(outcome) for outcome in outcomes]}
 
 
-def tell(outcomes: Sequence[ProgramOutcome]) -> Iterator[str]:
+def emit(outcomes: Sequence[ProgramOutcome]) -> Iterator[str]:
     """Give the lines."""
     yield from (f"{outcome.program:<12}{outcome.word:<9}{outcome.detail}" for outcome in outcomes)
     words = [outcome.word for outcome in outcomes]

@@ -47,7 +47,7 @@ class CallLines:
         self._refusals: dict[str, int] = {}
         """Failed calls since the last `look`, by party."""
 
-    def tell(self, name: str, party: str, message: Message, answer: bytes, reason: str, passed_s: float) -> None:
+    def emit(self, name: str, party: str, message: Message, answer: bytes, reason: str, passed_s: float) -> None:
         """Log a call that has ended: `name` is `rgs.v1.PlayService/Act`, `answer` the bytes of the response, if any."""
         if reason != OK:
             refusals = self._refusals[party] = self._refusals.get(party, 0) + 1
@@ -64,7 +64,7 @@ class CallLines:
             f',"round_id":{quoted(round_id)},"reason":"{reason}","ms":{passed_s * 1000:.1f}}}'
         )
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Log how many lines were left out since the last time."""
         refusals, self._refusals = self._refusals, {}
         for party, count in refusals.items():

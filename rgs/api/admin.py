@@ -18,8 +18,8 @@ from rgs.service.admin.monitoring import Monitoring
 from rgs.service.admin.orders import order_of
 from rgs.service.admin.outbox import Outbox
 from rgs.service.audit.totals import EventRow, Reports, totals_filter
+from rgs.service.availability import GuardState
 from rgs.service.callers import Caller
-from rgs.service.permits import GuardState
 from rgs.store.interface import PartyRow, TotalsRow
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1.common_pb2 import ROUND_STATUS_UNSPECIFIED

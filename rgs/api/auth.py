@@ -86,13 +86,13 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.AdminService/ListTotals": _OVERSIGHT,
     "rgs.v1.AdminService/GetReturns": _OVERSIGHT,
     "rgs.v1.AdminService/ExportTotals": _OVERSIGHT,
-    "rgs.v1.AdminService/ListOwedCredits": _OVERSIGHT | _PLAYS,
+    "rgs.v1.AdminService/ListPendingCredits": _OVERSIGHT | _PLAYS,
     "rgs.v1.AdminService/GetOutbox": _OVERSIGHT,
     "rgs.v1.AdminService/ListHeldReports": _OVERSIGHT,
     "rgs.v1.AdminService/ReleaseReports": _ADMIN,
     "rgs.v1.ReconciliationService/SubmitWalletStatement": _PLAYS,
     "rgs.v1.ReconciliationService/SubmitReceipts": _PLAYS,
-    "rgs.v1.ReconciliationService/SubmitRegister": _ADMIN,
+    "rgs.v1.ReconciliationService/SubmitRegulatorBook": _ADMIN,
     "rgs.v1.ReconciliationService/ListSubmissions": _READS_BOOKS,
     "rgs.v1.ReconciliationService/RunReconciliation": _PLAYS | _ADMIN | {Role.AUDITOR},
     "rgs.v1.ReconciliationService/GetReport": _READS_BOOKS,
@@ -213,7 +213,7 @@ class Gate:
             refusal = error
             if isinstance(error, FormatError):
                 refusal = UnauthenticatedError("the client certificate cannot be read")
-            structlog.get_logger().warning("certificate_refused", reason=refusal.reason, told=refusal.metadata)
+            structlog.get_logger().warning("certificate_refused", reason=refusal.reason, metadata=refusal.metadata)
             known = _Known(None, refusal)
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()

@@ -229,7 +229,7 @@ class Calls:
             reason = error.reason if isinstance(error, RgsError) else INTERNAL
             raise
         finally:
-            self._lines.tell(name, caller.party, message, answer, reason, time_s() - begun_s)
+            self._lines.emit(name, caller.party, message, answer, reason, time_s() - begun_s)
         return answer
 
     def admit(self, certificate: bytes | None, name: str, context: Context) -> Caller:
@@ -281,12 +281,12 @@ class Calls:
         if not self.under_way:
             self._nothing_under_way.set()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """To be called once a second: ends streams that have waited too long, logs how much was refused."""
-        self.streams.look(asyncio.get_running_loop().time())
-        self.quotas.look()
+        self.streams.poll(asyncio.get_running_loop().time())
+        self.quotas.poll()
         if self._lines is not None:
-            self._lines.look()
+            self._lines.poll()
         if self._faults > FAULT_LINES_MAX:
             structlog.get_logger().error("faults_left_out", count=self._faults - FAULT_LINES_MAX)
         self._faults = 0

@@ -128,7 +128,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "PARTICIPATION_OPEN": ErrorRow(_STATE, "The participation must be ended first."),
     "PARTICIPATION_CAP": ErrorRow(_STATE, "All purchases together would exceed the cap of the participation."),
     "ALREADY_SEATED": ErrorRow(_STATE, "The player has, or had, a participation in this regulator session."),
-    "AFFAIR_PENDING": ErrorRow(
+    "OPERATION_PENDING": ErrorRow(
         _STATE,
         "A purchase, bet, end or close of this session is still under way; RetryInfo says when it is tried next.",
     ),

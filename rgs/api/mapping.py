@@ -20,7 +20,7 @@ from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus, TakenAction
 from rgs.core.rulesets import Ruleset
 from rgs.core.sessions import Funding, SessionStatus
-from rgs.core.views import PendingAffair, RoundView, SessionView
+from rgs.core.views import PendingOperation, RoundView, SessionView
 from rgs.service.callers import Reply
 from rgs.service.play.catalog import GameEntry
 from rgs.v1 import admin_pb2 as admin
@@ -40,9 +40,11 @@ SESSION_STATUSES: Final = {
     status: common.SessionStatus.Value(f"SESSION_STATUS_{status.name}") for status in SessionStatus
 }
 FUNDINGS: Final = {funding: common.Funding.Value(f"FUNDING_{funding.name}") for funding in Funding}
-STAGE_NAMES: Final = ("begun", "unknown", "paid", "undoing")
+PROGRESS_NAMES: Final = ("begun", "unknown", "paid", "undoing")
 """The names of an operation's stages, by number."""
-_STAGES: Final = tuple(common.AffairStage.Value(f"AFFAIR_STAGE_{name.upper()}") for name in STAGE_NAMES)
+_PROGRESS: Final = tuple(
+    common.OperationProgress.Value(f"OPERATION_PROGRESS_{name.upper()}") for name in PROGRESS_NAMES
+)
 ACTION_OF: Final[Mapping[int, Action]] = {ACTIONS[action.value]: action for action in Action}
 """The actions that a request may name: the enum of the contract without UNSPECIFIED."""
 
@@ -234,7 +236,7 @@ class Encoder:
 
     def session_bytes(self, view: SessionView) -> bytes:
         """The whole session, serialized: first the lasting part, then the changing one."""
-        held, money, room = view.session, view.session.participation, view.room
+        held, money, headroom = view.session, view.session.participation, view.headroom
         moving = common.SessionView(
             status=SESSION_STATUSES[held.status],
             balance_minor=money.balance_minor,
@@ -247,8 +249,8 @@ class Encoder:
             next_purchase_no=held.purchase_no + 1,
             largest_ante_minor=view.largest_ante_minor,
             purchase_left_minor=view.purchase_left_minor,
-            loss_left_minor=room.loss_left_minor,
-            stake_left_minor=room.stake_left_minor,
+            loss_left_minor=headroom.loss_left_minor,
+            stake_left_minor=headroom.stake_left_minor,
             time_left_ms=view.time_left_ms,
         )
         if held.status is not SessionStatus.CLOSED:
@@ -281,7 +283,7 @@ class Encoder:
                 player=held.player,
                 regulator_session_id=held.regulator_session_id,
                 regulator_participation_id=held.regulator_participation_id,
-                test_register=held.test_register,
+                test_regulator=held.test_regulator,
                 participation_id=held.participation_id,
                 open_time=time_fields(held.open_ms),
                 operator_reference=held.operator_reference,
@@ -294,15 +296,15 @@ class Encoder:
         return lasting
 
 
-def _pending(affair: PendingAffair) -> common.PendingAffair:
-    return common.PendingAffair(
-        kind=affair.kind,
-        stage=_STAGES[affair.stage],
-        request_id=affair.request_id,
-        amount_minor=affair.amount_minor,
-        since_time=time_fields(affair.since_ms),
-        attempts=affair.attempts,
-        last_reason=affair.reason,
+def _pending(operation: PendingOperation) -> common.PendingOperation:
+    return common.PendingOperation(
+        kind=operation.kind,
+        progress=_PROGRESS[operation.progress],
+        request_id=operation.request_id,
+        amount_minor=operation.amount_minor,
+        since_time=time_fields(operation.since_ms),
+        attempts=operation.attempts,
+        last_reason=operation.reason,
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from rgs.api.calls import Methods, Unary
-from rgs.api.mapping import STAGE_NAMES, reply_bytes, time_fields
+from rgs.api.mapping import PROGRESS_NAMES, reply_bytes, time_fields
 from rgs.api.pages import paged
 from rgs.service.admin.orders import order_of
-from rgs.service.admin.outbox import Outbox, OwedCredit
+from rgs.service.admin.outbox import Outbox, PendingCredit
 from rgs.service.callers import Caller
-from rgs.service.money.movements import transaction_of
+from rgs.service.money.transfers import transaction_of
 from rgs.v1 import admin_pb2 as pb
 
 _STAGE_OF_REPORTS: Final = frozenset({"stages", "held"})
@@ -19,16 +19,18 @@ _STAGE_OF_REPORTS: Final = frozenset({"stages", "held"})
 def outbox_methods(outbox: Outbox) -> Methods:
     """The methods of pending credits, reports and peers."""
 
-    async def list_owed_credits(caller: Caller, message: pb.ListOwedCreditsRequest) -> pb.ListOwedCreditsResponse:
-        owed, token = await outbox.owed_credits(caller, message.page_size, message.page_token)
-        return pb.ListOwedCreditsResponse(credits=map(_owed, owed), next_page_token=token)
+    async def list_pending_credits(
+        caller: Caller, message: pb.ListPendingCreditsRequest
+    ) -> pb.ListPendingCreditsResponse:
+        owed, token = await outbox.pending_credits(caller, message.page_size, message.page_token)
+        return pb.ListPendingCreditsResponse(credits=map(_owed, owed), next_page_token=token)
 
     async def get_outbox(_caller: Caller, _message: pb.GetOutboxRequest) -> bytes:
         rows, readings = await outbox.figures()
         figures = [
             pb.OutboxFigure(
                 kind=row.kind,
-                stage="" if row.kind in _STAGE_OF_REPORTS else STAGE_NAMES[row.stage],
+                progress="" if row.kind in _STAGE_OF_REPORTS else PROGRESS_NAMES[row.progress],
                 count=row.count,
                 oldest_time=time_fields(row.oldest_ms),
             )
@@ -65,27 +67,27 @@ def outbox_methods(outbox: Outbox) -> Methods:
         return reply_bytes("ReleaseReports", reply)
 
     return {
-        "ListOwedCredits": paged(pb.ListOwedCreditsRequest, list_owed_credits),
+        "ListPendingCredits": paged(pb.ListPendingCreditsRequest, list_pending_credits),
         "GetOutbox": Unary(pb.GetOutboxRequest, get_outbox),
         "ListHeldReports": paged(pb.ListHeldReportsRequest, list_held_reports),
         "ReleaseReports": Unary(pb.ReleaseReportsRequest, release_reports),
     }
 
 
-def _owed(credit: OwedCredit) -> pb.OwedCredit:
-    affair = credit.affair
-    return pb.OwedCredit(
-        transaction_id=transaction_of(affair),
-        session_id=affair.session_id,
+def _owed(credit: PendingCredit) -> pb.PendingCredit:
+    operation = credit.operation
+    return pb.PendingCredit(
+        transaction_id=transaction_of(operation),
+        session_id=operation.session_id,
         operator=credit.operator,
         player=credit.player,
         currency=credit.currency,
-        amount_minor=affair.amount_minor,
-        kind=affair.kind,
-        since_time=time_fields(affair.created_ms),
+        amount_minor=operation.amount_minor,
+        kind=operation.kind,
+        since_time=time_fields(operation.created_ms),
         age_ms=credit.age_ms,
-        attempts=affair.attempts,
-        next_time=time_fields(affair.next_ms),
-        last_reason=affair.reason,
-        unknown=STAGE_NAMES[affair.stage] == "unknown",
+        attempts=operation.attempts,
+        next_time=time_fields(operation.next_ms),
+        last_reason=operation.reason,
+        unknown=PROGRESS_NAMES[operation.progress] == "unknown",
     )

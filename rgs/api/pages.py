@@ -30,8 +30,8 @@ def paged(kind: type[_Request], answer: Callable[[Caller, _Request], Awaitable[A
 
     async def behave(caller: Caller, message: _Request) -> bytes:
         mark = mark_of(caller, message)
-        asked: Any = message
-        asked.page_token = parse_bound_token(asked.page_token, mark)
+        requested: Any = message
+        requested.page_token = parse_bound_token(requested.page_token, mark)
         page = await answer(caller, message)
         page.next_page_token = format_bound_token(page.next_page_token, mark)
         given: bytes = page.SerializeToString()

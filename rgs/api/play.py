@@ -181,7 +181,7 @@ class _Listener:
                 self._notices.leave(oldest, self._queue)
         self._sessions[session_id] = None
         if self._task is None:
-            self._task = asyncio.create_task(self._tell())
+            self._task = asyncio.create_task(self._emit())
 
     def close(self) -> None:
         """Send no more notices."""
@@ -191,7 +191,7 @@ class _Listener:
         if self._task is not None:
             self._task.cancel()
 
-    async def _tell(self) -> None:
+    async def _emit(self) -> None:
         # A caller that is not admitted any more, a client that is gone, a server that stops: the stream itself ends.
         with contextlib.suppress(Exception):
             while True:

@@ -101,7 +101,7 @@ class Account:
             party=self._party,
         )
 
-    def tell(self) -> None:
+    def emit(self) -> None:
         """Log the refusals since the last time, one line for each limit."""
         refused, self.refused = self.refused, {}
         for field, times in refused.items():
@@ -145,11 +145,11 @@ class Quotas:
             self._watchers[certificate] = account
         account.enter_for_task()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Log the refusals of all parties."""
         for account in self._accounts.values():
             if account.refused:
-                account.tell()
+                account.emit()
 
 
 class OpenStream:
@@ -167,7 +167,7 @@ class OpenStream:
         self.ending: RgsError | None = None
         """Why `OpenStreams.look` ended the stream. Its task was cancelled and sends this error to the client."""
 
-    def look(self, now_s: float, limits: PartyLimits) -> None:
+    def poll(self, now_s: float, limits: PartyLimits) -> None:
         """End the stream if it has waited for its client too long."""
         if self.ending is not None:
             return
@@ -202,11 +202,11 @@ class OpenStreams:
         stream.task.add_done_callback(partial(self._close, stream))
         return stream
 
-    def look(self, now_s: float) -> None:
+    def poll(self, now_s: float) -> None:
         """End the streams that have waited too long. To be called about once a second, with a time that only grows."""
         self.now_s = now_s
         for stream in tuple(self._open):
-            stream.look(now_s, self._limits)
+            stream.poll(now_s, self._limits)
 
     def _close(self, stream: OpenStream, _: object) -> None:
         self._open.discard(stream)

@@ -25,7 +25,7 @@ from rgs.service.reconciliation.reports import ReconciliationReports, Report, Se
 from rgs.service.reconciliation.runs import ReconciliationRuns, RunRequest
 from rgs.service.reconciliation.submissions import (
     RECEIPTS,
-    REGISTER,
+    REGULATOR,
     WALLET,
     Header,
     Submission,
@@ -52,7 +52,7 @@ _STATUSES: Final = {
 _SOURCES: Final = {
     WALLET: pb.SUBMISSION_SOURCE_WALLET,
     RECEIPTS: pb.SUBMISSION_SOURCE_RECEIPTS,
-    REGISTER: pb.SUBMISSION_SOURCE_REGISTER,
+    REGULATOR: pb.SUBMISSION_SOURCE_REGULATOR,
 }
 _STATES: Final = {
     runs.RUNNING: pb.REPORT_STATE_RUNNING,
@@ -86,7 +86,7 @@ def _submissions(submissions: Submissions) -> Methods:
 
     wallet = submitting(WALLET, _RowReader("rows", _wallet_record), pb.SubmitWalletStatementResponse)
     receipts = submitting(RECEIPTS, _RowReader("receipts", _receipt_record), pb.SubmitReceiptsResponse)
-    register = submitting(REGISTER, None, pb.SubmitRegisterResponse)
+    regulator = submitting(REGULATOR, None, pb.SubmitRegulatorBookResponse)
 
     async def list_submissions(caller: Caller, message: pb.ListSubmissionsRequest) -> pb.ListSubmissionsResponse:
         operator = operator_of(caller, message.operator)
@@ -96,7 +96,7 @@ def _submissions(submissions: Submissions) -> Methods:
     return {
         "SubmitWalletStatement": ClientStream(pb.SubmitWalletStatementRequest, wallet),
         "SubmitReceipts": ClientStream(pb.SubmitReceiptsRequest, receipts),
-        "SubmitRegister": ClientStream(pb.SubmitRegisterRequest, register),
+        "SubmitRegulatorBook": ClientStream(pb.SubmitRegulatorBookRequest, regulator),
         "ListSubmissions": paged(pb.ListSubmissionsRequest, list_submissions),
     }
 
@@ -148,11 +148,11 @@ def _order(field: str, limit: str) -> InvalidFieldError:
 
 
 def _header(caller: Caller, source: str, header: pb.SubmissionHeader) -> Header:
-    if source != REGISTER and header.operator:
+    if source != REGULATOR and header.operator:
         raise InvalidFieldError(
             "operator must be empty: it is the caller", field="operator", value=header.operator[:80]
         )
-    operator = header.operator if source == REGISTER else caller.party
+    operator = header.operator if source == REGULATOR else caller.party
     return Header(header.request_id, header.first_day, header.last_day, header.currency, operator)
 
 
@@ -218,8 +218,8 @@ def _runs(running: ReconciliationRuns, reports: ReconciliationReports) -> Method
             operator=operator_of(caller, message.operator),
             wallet=list(message.wallet_submission_ids),
             receipts=list(message.receipts_submission_ids),
-            register=list(message.register_submission_ids),
-            embedded_register=message.embedded_register,
+            regulator=list(message.regulator_submission_ids),
+            embedded_regulator=message.embedded_regulator,
             root=message.root,
             period=_period(message),
             cut_off_s=message.cut_off_s if message.HasField("cut_off_s") else None,

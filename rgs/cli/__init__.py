@@ -33,10 +33,10 @@ _LATER: Final = {
     "play": "Play by hand against a running server, and see every round verified.",
     "call": "Call one method of the server, JSON in and out.",
     "simulate": "Run a wallet or a regulator's system that makes the faults of a plan.",
-    "witness": "Watch transparency logs and cosign their checkpoints.",
+    "witness": "HealthMonitor transparency logs and cosign their checkpoints.",
     "conformance": "Check a wallet or a regulator's gateway against the contract.",
 }
-_RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's register."
+_RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's book."
 _VERDICT_IS_2: Final = (["reconcile"], ["conformance"])
 """Commands whose status 2 is a verdict: open breaks, failed checks."""
 _MAY_PASS: Final = (UnavailableError, StoreAwayError, ServingAlreadyError)
@@ -64,7 +64,7 @@ def build_app() -> typer.Typer:
         app.command(name, help=text, rich_help_panel="Running", context_settings=_PASSED_ON)(_later(name))
     app.command("export", rich_help_panel="Proving")(export.command)
     app.command("export-wallet", rich_help_panel="Proving")(export_books.wallet_command)
-    app.command("export-register", rich_help_panel="Proving")(export_books.register_command)
+    app.command("export-regulator", rich_help_panel="Proving")(export_books.regulator_command)
     app.command("dispute-export", rich_help_panel="Proving")(dispute.command)
     app.command("receipt", rich_help_panel="Proving")(receipt.command)
     app.command("reconcile", help=_RECONCILE, rich_help_panel="Proving", context_settings=_PASSED_ON)(

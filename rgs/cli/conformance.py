@@ -35,8 +35,8 @@ from rgs.devkit.conformance.wallet_kit import WalletKit
 from rgs.node.clock import SystemClock
 from rgs.node.config import check_address
 from rgs.node.files import PUBLIC_MODE, read_whole, write_whole
-from rgs.node.home import OUTWARD, open_home
-from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
+from rgs.node.home import PEERS_CERTIFICATE, open_home
+from rgs.regulator.v1.regulator_pb2_grpc import RegulatorServiceStub
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 
 app = new_app(help="Check a wallet or a regulator's gateway against the contract.", no_args_is_help=True)
@@ -51,7 +51,7 @@ class Peer:
     target: Annotated[str, typer.Option(help="host:port of the peer.")]
     tls: Annotated[
         Path | None,
-        typer.Option(help="Folder with ca.pem, outward.pem, outward.key; default: the home's.", file_okay=False),
+        typer.Option(help="Folder with ca.pem, peers.pem, peers.key; default: the home's.", file_okay=False),
     ] = None
     home: HomeOption = HOME
     junit: Annotated[Path | None, typer.Option(help="Write the results as JUnit XML.", dir_okay=False)] = None
@@ -62,8 +62,8 @@ class Peer:
         folder = open_home(self.home).tls if self.tls is None else self.tls
         return grpc.ssl_channel_credentials(
             root_certificates=read_whole(folder / "ca.pem", "authority"),
-            private_key=read_whole(folder / f"{OUTWARD}.key", "private key", secret=True),
-            certificate_chain=read_whole(folder / f"{OUTWARD}.pem", "certificate"),
+            private_key=read_whole(folder / f"{PEERS_CERTIFICATE}.key", "private key", secret=True),
+            certificate_chain=read_whole(folder / f"{PEERS_CERTIFICATE}.pem", "certificate"),
         )
 
 
@@ -120,7 +120,7 @@ def check_regulator(
 
     async def check(channel: grpc.aio.Channel) -> list[CheckResult]:
         kit = RegulatorKit(
-            stub=CentralSystemServiceStub(channel),
+            stub=RegulatorServiceStub(channel),
             caller=ContractCaller(regulator_grpc.DOMAIN, regulator_grpc.REFUSALS, peer.deadline_ms),
             new_id=_new_id(),
             now_ms=SystemClock().now_ms,

@@ -61,13 +61,13 @@ async def _erase(config: Config, manifest: Manifest, operator: str, player: str)
     clock = SystemClock()
     async with reading(config.store) as reads:  # a refusal signs nothing
         await Timekeeping(store=reads, clock=clock, node=config.node).begin()
-        found = await Erasable(store=reads, clock=clock, retention_days=config.retention_days).look(operator, player)
+        found = await Erasable(store=reads, clock=clock, retention_days=config.retention_days).poll(operator, player)
     _erase_beside_the_log(config, found.session_ids)
     async with signing(config, manifest, "PLAYER_ERASED") as (store, instance):
         events = Events(store=store, clock=clock)
         erasure = Erasure(store=store, clock=clock, events=events, retention_days=config.retention_days)
         erased = await erasure.erase(operator, player)
         answers = Answers(store, clock, config.retry_window_h, instance.name)
-        while await answers.look():  # drops the stored answers that no retry can ask for any more
+        while await answers.poll():  # drops the stored answers that no retry can ask for any more
             pass
         return erased

@@ -1,7 +1,7 @@
-"""`rgs export-wallet` and `rgs export-register`: write the embedded books in the layouts that `rgs reconcile` reads.
+"""`rgs export-wallet` and `rgs export-regulator`: write the embedded books in the layouts that `rgs reconcile` reads.
 
 The files stand in for what an operator's wallet and a regulator's system would deliver (docs/reconciliation.md). They
-are marked as embedded (`book`, `test_register`), so that a reconciliation cannot take them for outside sources. The
+are marked as embedded (`book`, `test_regulator`), so that a reconciliation cannot take them for outside sources. The
 commands work while the server runs. Each file shows one moment. Existing files are not overwritten.
 """
 
@@ -14,12 +14,12 @@ from typing import Annotated
 
 import typer
 
-from rgs.adapters.embedded.books import register_lines, wallet_lines
+from rgs.adapters.embedded.books import regulator_lines, wallet_lines
 from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.statements import parse_canonical
 from rgs.node.files import FileRefusedError
 from rgs.node.home import open_home
-from rgs.store.register import RegisterStore
+from rgs.store.regulator import RegulatorStore
 from rgs.store.wallet import WalletStore
 
 OutOption = Annotated[Path, typer.Option(help="A new file.", dir_okay=False)]
@@ -33,11 +33,11 @@ def wallet_command(out: OutOption, home: HomeOption = HOME) -> int:
     return 0
 
 
-def register_command(out: OutOption, home: HomeOption = HOME) -> int:
-    """Write the test register's journal as JSON lines, with daily totals, for a reconciliation."""
-    with closing(RegisterStore(_existing(open_home(home).register, "register"))) as store:
-        count = _write(out, register_lines(parse_canonical(entry.body.encode("ascii")) for entry in store.entries()))
-    note(f"exported {count} rows of the test register")
+def regulator_command(out: OutOption, home: HomeOption = HOME) -> int:
+    """Write the test regulator's journal as JSON lines, with daily totals, for a reconciliation."""
+    with closing(RegulatorStore(_existing(open_home(home).regulator, "regulator"))) as store:
+        count = _write(out, regulator_lines(parse_canonical(entry.body.encode("ascii")) for entry in store.entries()))
+    note(f"exported {count} rows of the test regulator")
     return 0
 
 

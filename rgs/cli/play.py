@@ -18,10 +18,10 @@ from rgs.cli.options import HOME, HomeOption, new_app, note
 from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, UnavailableError
 from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of
-from rgs.devkit.terminal.game_screen import LeftError, Sitting
-from rgs.devkit.terminal.history_screen import Past
+from rgs.devkit.terminal.game_screen import GameScreen, LeftError
+from rgs.devkit.terminal.history_screen import HistoryScreen
 from rgs.devkit.terminal.i18n import LANGUAGES, Choice, language_of, load_words
-from rgs.devkit.terminal.prompt import Desk
+from rgs.devkit.terminal.prompt import Prompt
 from rgs.devkit.terminal.proof import Keys
 from rgs.devkit.terminal.terminal import InputEndedError, Keyboard, open_console
 from rgs.node.config import Config, check_address
@@ -62,46 +62,46 @@ def play(
         check_address("server", server) if server else address_of(config), ClientIdentity.of_party(config, party)
     )
     with client, Keyboard(console, prompt=words.texts["say.prompt"]) as keyboard:
-        desk = Desk(console, keyboard, words)
+        prompt = Prompt(console, keyboard, words)
         try:
-            return _play(client, desk, game, player, _fingerprint(config, root), history=history)
+            return _play(client, prompt, game, player, _fingerprint(config, root), history=history)
         except OutcomeUnknownError as error:
             raise UnavailableError(f"no answer from {client.address}: {error.message}; does the server run?") from None
         except CallError as error:
-            note(f"rgs: {desk.screen.refusal(error)}")
+            note(f"rgs: {prompt.screen.refusal(error)}")
             return 1
 
 
-def _play(client: Client, desk: Desk, game: str | None, player: str, root: str | None, *, history: bool) -> int:
+def _play(client: Client, prompt: Prompt, game: str | None, player: str, root: str | None, *, history: bool) -> int:
     games = {one.ruleset.id: one for one in client.call(client.catalog.ListGames, ListGamesRequest()).games}
     keys = Keys(client, root)
-    words = desk.words
+    words = prompt.words
     try:
         if history:
-            Past(client, desk, keys, games, player).browse()
+            HistoryScreen(client, prompt, keys, games, player).browse()
             return 0
-        left_open = _resumed(client, desk, player)
-        chosen = left_open.ruleset.id if left_open is not None else game or _chosen(desk, games)
+        left_open = _resumed(client, prompt, player)
+        chosen = left_open.ruleset.id if left_open is not None else game or _chosen(prompt, games)
         if chosen not in games:
             note(f"rgs: {words('say.no_game', game=chosen, games=', '.join(_solo(games)))}")
             return 1
-        sitting = Sitting(client, desk, keys, games, chosen)
+        screen = GameScreen(client, prompt, keys, games, chosen)
         if left_open is not None:
-            sitting.resume(left_open.session_id)
+            screen.resume(left_open.session_id)
         else:
-            sitting.open(player)
-        sitting.run()
+            screen.open(player)
+        screen.run()
     except (InputEndedError, LeftError):
         if not history:
-            desk.say("", words("say.stays_open"))
+            prompt.say("", words("say.stays_open"))
         return 0
     except KeyboardInterrupt:
-        desk.say("", words("say.interrupted"))
+        prompt.say("", words("say.interrupted"))
         return INTERRUPTED
-    return 1 if sitting.is_broken else 0
+    return 1 if screen.is_broken else 0
 
 
-def _resumed(client: Client, desk: Desk, player: str) -> SessionView | None:
+def _resumed(client: Client, prompt: Prompt, player: str) -> SessionView | None:
     """A session that was left open, if the person wants to continue it."""
     request = ListSessionsRequest(player=player, open_only=True)
     for session in client.call(client.sessions.ListSessions, request).sessions:
@@ -109,17 +109,17 @@ def _resumed(client: Client, desk: Desk, player: str) -> SessionView | None:
             continue
         balance = format_money(session.balance_minor, session.currency)
         ids = {"game": session.game_name, "session": session.regulator_session_id, "amount": balance}
-        desk.say(desk.words("say.left_open", **ids))
-        if desk.choose("resume", "ignore", default="resume") == "resume":
+        prompt.say(prompt.words("say.left_open", **ids))
+        if prompt.choose("resume", "ignore", default="resume") == "resume":
             return session
     return None
 
 
-def _chosen(desk: Desk, games: Mapping[str, Game]) -> str:
+def _chosen(prompt: Prompt, games: Mapping[str, Game]) -> str:
     """The game that the person picks from the list."""
     choices = {name: Choice(str(number), f"{games[name].name} ({name})") for number, name in enumerate(_solo(games), 1)}
-    desk.say(*map(str, choices.values()))
-    return desk.pick(choices, default=next(iter(choices)))
+    prompt.say(*map(str, choices.values()))
+    return prompt.pick(choices, default=next(iter(choices)))
 
 
 def _solo(games: Mapping[str, Game]) -> list[str]:

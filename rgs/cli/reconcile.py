@@ -55,7 +55,7 @@ class Inputs:
     root: Annotated[str | None, typer.Option(help="The root's fingerprint, or a file that holds it.")] = None
     receipts: Annotated[Path | None, typer.Option(help="The openings that the operator stored.")] = None
     wallet: Annotated[Path | None, typer.Option(help="The operator's wallet statement: CSV, JSONL, Parquet.")] = None
-    regulator: Annotated[Path | None, typer.Option(help="The regulator's register: JSONL, CSV, Parquet.")] = None
+    regulator: Annotated[Path | None, typer.Option(help="The regulator's book: JSONL, CSV, Parquet.")] = None
     mapping: Annotated[
         list[str] | None, typer.Option(help="SOURCE=FILE: the layout of that source (repeat for more).")
     ] = None
@@ -127,7 +127,7 @@ class Output:
 @app.callback(invoke_without_command=True)
 @grouped
 def reconcile(context: typer.Context, inputs: Inputs, scope: Scope, rules: Rules, output: Output) -> int:
-    """Compare signed statements, the operator's wallet and the regulator's register, transaction by transaction."""
+    """Compare signed statements, the operator's wallet and the regulator's book, transaction by transaction."""
     if context.invoked_subcommand is not None:
         return 0
     request = _request(inputs, scope, output)
@@ -176,7 +176,7 @@ def _print_result(done: Reconciled, out: Path) -> None:
     for currency, amount in document["owed"].items():
         print(f"owed to players: {format_money(amount, currency)}")
     for date in document["days_in_part"]:
-        note(f"the register's totals of {date} are not compared: the period covers only a part of that day")
+        note(f"the regulator's totals of {date} are not compared: the period covers only a part of that day")
     if not document["is_signed"]:
         note("the report is not signed: no --signing-key and no --home")
     print(f"{done.verdict}: {done.open_breaks} open breaks, {done.rejected} rejected rows; report in {out}")
@@ -243,7 +243,7 @@ def job_command(
     store = sys.stdin.read()
     config = open_home(home, {"store": parse_address(store)} if store else None)
     bundle = load_bundle(config)
-    inputs = JobInputs(config.store, config.register, bundle, load_node_signer(config, bundle), now_ms(), memory_mb)
+    inputs = JobInputs(config.store, config.regulator, bundle, load_node_signer(config, bundle), now_ms(), memory_mb)
     return run_job(inputs, folder)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rgs import __version__
-from rgs.adapters.embedded.books import register_lines
+from rgs.adapters.embedded.books import regulator_lines
 from rgs.cli.export import SELECTION, ExportPlan, ExportRefusedError, line_of, scope_lines
 from rgs.core.errors import RgsError
 from rgs.core.statements import Signer, format_line, parse_canonical
@@ -38,7 +38,7 @@ from rgs.service.reconciliation.reports import STATEMENTS
 from rgs.service.reconciliation.runs import fail
 from rgs.store.address import StoreAddress
 from rgs.store.interface import StatementRow, StoreReads
-from rgs.store.register import RegisterStore
+from rgs.store.regulator import RegulatorStore
 
 SESSIONS_AT_ONCE: Final = 1_000
 KEYS, REGULATOR = "keys.json", "regulator.jsonl"
@@ -46,10 +46,10 @@ KEYS, REGULATOR = "keys.json", "regulator.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class JobInputs:
-    """What the job works on. `register` is the file of the embedded test regulator."""
+    """What the job works on. `regulator` is the file of the embedded test regulator."""
 
     store: StoreAddress
-    register: Path
+    regulator: Path
     bundle: bytes
     signer: Signer
     now_ms: int
@@ -69,17 +69,17 @@ def run_job(inputs: JobInputs, folder: Path) -> int:
     return 0
 
 
-def _run(job: JobInputs, folder: Path, asked: Document) -> None:
-    operator: str = asked["operator"]
+def _run(job: JobInputs, folder: Path, requested: Document) -> None:
+    operator: str = requested["operator"]
     inputs = folder / INPUTS
     inputs.mkdir()
     asyncio.run(_export(job, operator, inputs / STATEMENTS))
     (inputs / KEYS).write_bytes(job.bundle)
     own = folder.parent.parent
-    if asked["embedded_register"]:
-        regulator: Path | None = _export_register(job.register, operator, inputs / REGULATOR)
+    if requested["embedded_regulator"]:
+        regulator: Path | None = _export_regulator(job.regulator, operator, inputs / REGULATOR)
     else:
-        regulator = _joined(own, asked["register"], inputs / REGULATOR)
+        regulator = _joined(own, requested["regulator"], inputs / REGULATOR)
     resolutions = None
     if (own / RESOLUTIONS).is_file():
         resolutions = inputs / RESOLUTIONS
@@ -89,15 +89,15 @@ def _run(job: JobInputs, folder: Path, asked: Document) -> None:
             statements=inputs / STATEMENTS,
             keys=inputs / KEYS,
             out=folder / REPORT_FOLDER,
-            root=asked["root"] or None,
-            period=None if asked["period"] is None else (asked["period"][0], asked["period"][1]),
-            cut_off_s=asked["cut_off_s"],
+            root=requested["root"] or None,
+            period=None if requested["period"] is None else (requested["period"][0], requested["period"][1]),
+            cut_off_s=requested["cut_off_s"],
             operator=operator,
             memory_mb=job.memory_mb,
-            allow_rejects=asked["allow_rejects"],
+            allow_rejects=requested["allow_rejects"],
             resolutions=resolutions,
-            wallet=_joined(own, asked["wallet"], inputs / "wallet.jsonl"),
-            receipts=_joined(own, asked["receipts"], inputs / "receipts.jsonl"),
+            wallet=_joined(own, requested["wallet"], inputs / "wallet.jsonl"),
+            receipts=_joined(own, requested["receipts"], inputs / "receipts.jsonl"),
             regulator=regulator,
         )
     )
@@ -119,10 +119,10 @@ def _joined(own: Path, entries: Sequence[str], out: Path) -> Path | None:
     return out
 
 
-def _export_register(path: Path, operator: str, out: Path) -> Path:
-    with closing(RegisterStore(path)) as store, out.open("wb") as file:
+def _export_regulator(path: Path, operator: str, out: Path) -> Path:
+    with closing(RegulatorStore(path)) as store, out.open("wb") as file:
         entries = (parse_canonical(entry.body.encode("ascii")) for entry in store.entries())
-        file.writelines(register_lines(of_operator(entries, operator)))
+        file.writelines(regulator_lines(of_operator(entries, operator)))
     return out
 
 

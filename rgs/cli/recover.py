@@ -113,7 +113,7 @@ def _print_recovered(recovered: Recovered, planned: Import) -> None:
     for session in planned.new_sessions.values():
         if not session.player:
             _print_nameless(session)
-    print("next: start the server, void these rounds, and run `rgs reconcile` with the wallet and the register")
+    print("next: start the server, void these rounds, and run `rgs reconcile` with the wallet and the regulator")
 
 
 def _print_nameless(session: Session) -> None:

@@ -2,7 +2,7 @@
 
 It uses the home's own certificates (`rgs init`). It prints one line with its address and one for every fault. Signals:
 SIGUSR1 switches the faults off and delivers what was held back, SIGUSR2 reads the plan again and switches the faults
-on, SIGHUP writes the export, SIGTERM and SIGINT write it and end the program. Its money, ids and registers are for
+on, SIGHUP writes the export, SIGTERM and SIGINT write it and end the program. Its money, ids and regulators are for
 tests only.
 """
 
@@ -22,7 +22,7 @@ from rgs.core.errors import RgsError
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
 from rgs.core.money import parse_currency
 from rgs.devkit.simulators.faults import FaultPlan, Faults, parse_plan, parse_planned
-from rgs.devkit.simulators.regulator import SimulatedCentralSystem
+from rgs.devkit.simulators.regulator import SimulatedRegulator
 from rgs.devkit.simulators.serving import ServerTls, Simulator, SimulatorServer
 from rgs.devkit.simulators.statements import regulator_statement, wallet_statement
 from rgs.devkit.simulators.wallet import SimulatedWallet
@@ -113,15 +113,15 @@ def regulator(
     plan: FaultOptions,
     listen: ListenOption = "127.0.0.1:50562",
     counts: Annotated[
-        bool, typer.Option("--as-real", help="Leave out `test_register`: for jurisdictions that do not allow it.")
+        bool, typer.Option("--as-real", help="Leave out `test_regulator`: for jurisdictions that do not allow it.")
     ] = False,
 ) -> int:
-    """Run a regulator's system: `rgs.regulator.v1.CentralSystemService`."""
+    """Run a regulator's system: `rgs.regulator.v1.RegulatorService`."""
     config = open_home(files.home)
     check_address("listen", listen)
     faults, new_id = Faults(plan.read(), _print), id_maker(entropy().read)
     path = files.books_at(config, "regulator.db")
-    simulator = SimulatedCentralSystem(path, SystemClock().now_ms, faults, new_id, counts=counts)
+    simulator = SimulatedRegulator(path, SystemClock().now_ms, faults, new_id, counts=counts)
     _run(
         "regulator", simulator, (listen, _tls(config)), plan, files.export, lambda: regulator_statement(simulator.store)
     )

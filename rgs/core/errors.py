@@ -113,7 +113,7 @@ class TransactionRolledBackError(RgsError):
 
 
 class RegulatorRefusedError(RgsError):
-    """The regulator's central system refuses; `metadata["rejection"]` is its code."""
+    """The regulator's system refuses; `metadata["rejection"]` is its code."""
 
     reason = "REGULATOR_REFUSED"
 
@@ -244,10 +244,10 @@ class AlreadySeatedError(RgsError):
     reason = "ALREADY_SEATED"
 
 
-class AffairPendingError(RgsError):
+class OperationPendingError(RgsError):
     """A purchase, an end or a close of this session is still under way. The server continues it; it must end first."""
 
-    reason = "AFFAIR_PENDING"
+    reason = "OPERATION_PENDING"
 
 
 class TableOnlyError(RgsError):
@@ -263,7 +263,7 @@ class GameNotOfferedError(RgsError):
 
 
 class JurisdictionError(RgsError):
-    """The jurisdiction does not allow this (test register, development CA, currency)."""
+    """The jurisdiction does not allow this (test regulator, development CA, currency)."""
 
     reason = "JURISDICTION_REFUSES"
 

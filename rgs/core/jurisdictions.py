@@ -2,7 +2,7 @@
 
 Each row of a file cites its clause, or says that it is our own choice. The clause ids are those of the requirements
 matrix (IT-, ID-, GL-, UK-). Files are read and hashed as rulesets are (`rgs.core.rulesets`). A row without a source is
-refused, and so is the test register or the development CA outside `demo`.
+refused, and so is the test regulator or the development CA outside `demo`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Jurisdiction:
     inactivity_ms: int
     finish_after_s: int
     history_rounds: int
-    test_register_allowed: bool
+    test_regulator_allowed: bool
     development_ca_allowed: bool
     sources: Mapping[str, str] = field(repr=False, hash=False)
     canonical: bytes = field(repr=False)
@@ -73,14 +73,14 @@ def parse_jurisdiction(text: str) -> Jurisdiction:
         inactivity_ms=rows.number("inactivity_ms", 1, _MAX_MS),
         finish_after_s=rows.number("finish_after_s", 1, _MAX_S),
         history_rounds=rows.number("history_rounds", 1, _MAX_ROUNDS),
-        test_register_allowed=rows.flag("test_register_allowed"),
+        test_regulator_allowed=rows.flag("test_regulator_allowed"),
         development_ca_allowed=rows.flag("development_ca_allowed"),
         sources=rows.sources(),
         canonical=canonical,
         sha256=hash_of(canonical),
     )
     if jurisdiction.id != DEMO:
-        for key in ("test_register_allowed", "development_ca_allowed"):
+        for key in ("test_regulator_allowed", "development_ca_allowed"):
             if getattr(jurisdiction, key):
                 raise rows.refusal(key, f"only {DEMO} may allow it")
     return jurisdiction

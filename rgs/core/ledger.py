@@ -83,7 +83,7 @@ class Participation:
         """Wallet -> bank in one step, as in seamless mode: what is debited is staked."""
         return self.buy(amount_minor, cap_minor=None).stake(amount_minor)
 
-    def pay_back(self, amount_minor: int) -> Participation:
+    def credit(self, amount_minor: int) -> Participation:
         """Bank -> wallet in one step, as in seamless mode: what is returned is credited."""
         returned = self.give_back(amount_minor)
         return replace(returned, paid_out_minor=returned.paid_out_minor + amount_minor)

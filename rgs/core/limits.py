@@ -45,7 +45,7 @@ def parse_limits(body: Mapping[str, str]) -> SessionLimits:
     return SessionLimits(**{name: int(value) for name, value in body.items()})
 
 
-class Room(NamedTuple):
+class Headroom(NamedTuple):
     """What may be staked now under the balance and each limit, in minor units; None where there is no such limit."""
 
     balance_minor: int
@@ -82,8 +82,8 @@ class Room(NamedTuple):
         return next(left, None)
 
 
-def room_of(limits: SessionLimits, money: Participation) -> Room:
+def headroom_of(limits: SessionLimits, money: Participation) -> Headroom:
     """What may be staked now. Open stakes count as lost until they come back."""
     loss_left = max(0, limits.loss_minor + money.net_position_minor) if limits.loss_minor else None
     stake_left = max(0, limits.stake_minor - money.staked_minor) if limits.stake_minor else None
-    return Room(money.balance_minor, loss_left, stake_left)
+    return Headroom(money.balance_minor, loss_left, stake_left)

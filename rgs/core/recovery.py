@@ -51,7 +51,7 @@ def session_of(body: Body, block: Block) -> Session:
         status=SessionStatus.OPEN,
         open_ms=parse_time(body["time"]),
         last_ms=parse_time(body["time"]),
-        test_register=body["test_register"],
+        test_regulator=body["test_regulator"],
         limits=parse_limits(body.get("limits", {})),
         funding=Funding(body.get("funding", Funding.PARTICIPATION)),
     )
@@ -66,7 +66,7 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
         last_ms=max(session.last_ms, parse_time(body["time"])),
         link_no=int(body["link_no"]),
         link_hash=hash_.hex(),
-        pending_affair="",
+        pending_operation="",
         regulator_session_id=block.get("regulator_session_id", session.regulator_session_id),
         regulator_participation_id=block.get("regulator_participation_id", session.regulator_participation_id),
     )
@@ -99,7 +99,7 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
                 rounds=session.rounds + 1,
                 open_round_id="",
             )
-        case "money_leg":
+        case "transfer":
             amount_minor = int(body["amount_minor"])
             if body["direction"] == "debit":
                 return replace(after, participation=money.bet(amount_minor))

@@ -32,7 +32,7 @@ class RoundStatus(StrEnum):
     VOID = "void"
 
 
-HOUSE_PARTY = "rgs"
+SERVER_PARTY = "rgs"
 """The party of a decision that a timer took, or the rule for interrupted rounds."""
 
 

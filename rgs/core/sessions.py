@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rgs.core.errors import (
-    AffairPendingError,
     DurationLimitError,
     FundingModeError,
     NumberExpectedError,
+    OperationPendingError,
     ParticipationEndedError,
     ParticipationMissingError,
     ParticipationOpenError,
@@ -22,7 +22,7 @@ from rgs.core.errors import (
     SessionInactiveError,
 )
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
-from rgs.core.limits import Room, SessionLimits, room_of
+from rgs.core.limits import Headroom, SessionLimits, headroom_of
 from rgs.core.statements import LINK_ZERO
 from rgs.core.values import changed
 
@@ -63,7 +63,7 @@ class Session:
     version: int = 0
     close_ms: int = 0
     regulator_session_id: str = ""
-    test_register: bool = False
+    test_regulator: bool = False
     participation_id: str = ""
     regulator_participation_id: str = ""
     participation: Participation = field(default_factory=Participation)
@@ -83,7 +83,7 @@ class Session:
     """
     wallet_credited_minor: int = 0
     wallet_balance_ms: int = 0
-    pending_affair: str = ""
+    pending_operation: str = ""
     """The purchase, end or close that is under way: its intent is stored, its effect not yet."""
     link_no: int = 0
     link_hash: str = LINK_ZERO
@@ -94,27 +94,28 @@ class Session:
         return self.participation.balance_minor
 
     @property
-    def room(self) -> Room:
+    def headroom(self) -> Headroom:
         """What may be staked now, under the balance and the session's limits. In a session funded bet by bet the wallet
         decides what is covered.
         """
-        room = room_of(self.limits, self.participation)
+        headroom = headroom_of(self.limits, self.participation)
         if self.is_seamless:
-            return room._replace(balance_minor=PARTICIPATION_MINOR_MAX - self.participation.bought_minor)
-        return room
+            return headroom._replace(balance_minor=PARTICIPATION_MINOR_MAX - self.participation.bought_minor)
+        return headroom
 
     @property
-    def offer(self) -> Room:
-        """What is offered: the room, but no more than the wallet's last balance and what rounds have returned since.
-        The wallet's balance may have changed otherwise, so a request for more is not refused: the wallet decides.
+    def offer(self) -> Headroom:
+        """What is offered: the headroom, but no more than the wallet's last balance and what rounds have returned
+        since. The wallet's balance may have changed otherwise, so a request for more is not refused: the wallet
+        decides.
         """
-        room = self.room
+        headroom = self.headroom
         if not self.wallet_balance_ms:
-            return room
+            return headroom
         returned = self.participation.paid_out_minor - self.wallet_credited_minor
-        return room._replace(balance_minor=min(room.balance_minor, self.wallet_balance_minor + returned))
+        return headroom._replace(balance_minor=min(headroom.balance_minor, self.wallet_balance_minor + returned))
 
-    def told(self, balance_minor: int, time_ms: int) -> Session:
+    def reported(self, balance_minor: int, time_ms: int) -> Session:
         """The session after its wallet has reported a balance."""
         return changed(
             self,
@@ -157,7 +158,7 @@ class Session:
         """
         return (
             self.status is SessionStatus.OPEN
-            and not self.pending_affair
+            and not self.pending_operation
             and not self.participation.ended
             and self.time_left_ms(now_ms) != 0
             and now_ms <= inactive_ms
@@ -183,14 +184,14 @@ class Session:
         """A purchase needs an open session, a running participation, no open round (RULEBOOK C-10), and its number."""
         self.verify_open()
         self._verify_buys()
-        self.verify_no_affair()
+        self.verify_no_operation()
         self._verify_between_rounds()
         _verify_number("purchase_no", purchase_no, self.purchase_no + 1)
 
     def verify_may_start(self, stage_no: int) -> None:
         """A round needs an open session, a running participation with the regulator's id, and its number."""
         self.verify_open()
-        self.verify_no_affair()
+        self.verify_no_operation()
         if not self.participation_id and not self.is_seamless:
             raise ParticipationMissingError("buy a right of participation first", session_id=self.session_id)
         self._verify_between_rounds()
@@ -200,7 +201,7 @@ class Session:
         """The participation ends once, and not while a round is open (RULEBOOK C-10)."""
         self.verify_open()
         self._verify_buys()
-        self.verify_no_affair()
+        self.verify_no_operation()
         if not self.participation_id:
             raise ParticipationMissingError("there is no participation to end", session_id=self.session_id)
         self._verify_between_rounds()
@@ -208,7 +209,7 @@ class Session:
     def verify_may_close(self) -> None:
         """A close needs a session without an open round and without a running participation; the error names it."""
         self.verify_open()
-        self.verify_no_affair()
+        self.verify_no_operation()
         self.verify_no_round()
         if self.participation_id and not self.participation.ended:
             raise ParticipationOpenError(
@@ -228,12 +229,12 @@ class Session:
                 "this session is funded bet by bet: there is nothing to buy or to end", session_id=self.session_id
             )
 
-    def verify_no_affair(self) -> None:
-        """AffairPendingError with the operation that is under way."""
-        if self.pending_affair:
-            raise AffairPendingError(
-                f"operation {self.pending_affair} of this session is still under way",
-                affair_id=self.pending_affair,
+    def verify_no_operation(self) -> None:
+        """OperationPendingError with the operation that is under way."""
+        if self.pending_operation:
+            raise OperationPendingError(
+                f"operation {self.pending_operation} of this session is still under way",
+                operation_id=self.pending_operation,
                 session_id=self.session_id,
             )
 

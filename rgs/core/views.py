@@ -13,7 +13,7 @@ from rgs.core.cards import format_cards
 from rgs.core.games.types import Action, LegalAction, Phase, Seat, SeatView, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
-from rgs.core.limits import Room
+from rgs.core.limits import Headroom
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.rulesets import Ruleset
 from rgs.core.sessions import Session, SessionStatus
@@ -47,13 +47,13 @@ class RoundView:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingAffair:
-    """The operation that the session waits for. `stage` says how far money has moved: 0 not as far as we know, 1
+class PendingOperation:
+    """The operation that the session waits for. `progress` says how far money has moved: 0 not as far as we know, 1
     unknown, 2 debited, 3 to be rolled back.
     """
 
     kind: str
-    stage: int
+    progress: int
     request_id: str
     amount_minor: int
     since_ms: int
@@ -72,25 +72,30 @@ class SessionView:
     largest_ante_minor: int
     purchase_left_minor: int
     open_round: RoundView | None
-    room: Room
+    headroom: Headroom
     time_left_ms: int | None
     inactive_ms: int
     """When the right to start rounds and to buy ends."""
-    pending: PendingAffair | None = None
+    pending: PendingOperation | None = None
 
 
 def round_view(
-    round_: Round, seat: Seat, *, actions_hash: bytes, settlement: Settlement | None = None, room: Room | None = None
+    round_: Round,
+    seat: Seat,
+    *,
+    actions_hash: bytes,
+    settlement: Settlement | None = None,
+    headroom: Headroom | None = None,
 ) -> RoundView:
     """The view of one seat of a round after its decisions so far; `settlement` is given once it is settled.
 
-    `room` is what the session offers: it names the reason why a decision is not available.
+    `headroom` is what the session offers: it names the reason why a decision is not available.
     """
     is_open = round_.status is RoundStatus.OPEN
     return _view(
         round_,
         games.view(seat),
-        legal_actions=_legal_actions(seat, room) if is_open and not round_.malfunction else (),
+        legal_actions=_legal_actions(seat, headroom) if is_open and not round_.malfunction else (),
         settlement=settlement,
         deadline_ms=_deadline_of(round_, seat.ruleset) if is_open else 0,
         actions_hash=actions_hash,
@@ -141,15 +146,15 @@ def _view(
     )
 
 
-def _legal_actions(seat: Seat, room: Room | None) -> tuple[LegalAction, ...]:
-    """The actions with what the room covers too; in a session funded bet by bet that may be less than the funds."""
+def _legal_actions(seat: Seat, headroom: Headroom | None) -> tuple[LegalAction, ...]:
+    """The actions with what the headroom covers too; in a session funded bet by bet that may be less than the funds."""
     legal = games.legal_actions(seat)
-    if room is None or all(action.available and action.cost_minor <= room.minor for action in legal):
+    if headroom is None or all(action.available and action.cost_minor <= headroom.minor for action in legal):
         return legal
     return tuple(
         action
-        if action.available and action.cost_minor <= room.minor
-        else action._replace(available=False, reason=room.reason_against(action.cost_minor))
+        if action.available and action.cost_minor <= headroom.minor
+        else action._replace(available=False, reason=headroom.reason_against(action.cost_minor))
         for action in legal
     )
 
@@ -165,7 +170,7 @@ def session_view(
 ) -> SessionView:
     """The view of a session at `now_ms`. Inactivity counts from the later of `idle_from_ms` and the last event."""
     until_ms = session.close_ms if session.status is SessionStatus.CLOSED else max(now_ms, session.last_ms)
-    room = session.offer
+    headroom = session.offer
     inactive_ms = max(session.last_ms, idle_from_ms) + jurisdiction.inactivity_ms
     may_start = session.may_start(until_ms, inactive_ms)
     return SessionView(
@@ -173,10 +178,10 @@ def session_view(
         ruleset=ruleset,
         jurisdiction=jurisdiction,
         elapsed_ms=until_ms - session.open_ms,
-        largest_ante_minor=games.largest_ante(ruleset, room.minor, {}) if may_start else 0,
+        largest_ante_minor=games.largest_ante(ruleset, headroom.minor, {}) if may_start else 0,
         purchase_left_minor=_purchase_left(session, jurisdiction),
         open_round=open_round,
-        room=room,
+        headroom=headroom,
         time_left_ms=session.time_left_ms(until_ms),
         inactive_ms=inactive_ms,
     )

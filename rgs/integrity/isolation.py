@@ -43,7 +43,7 @@ HOME: Final = ("var/rgs", "rgs.toml", "certified.json")
 _ROOT: Final = Path(__file__).parents[2]
 """The folder in which `rgs` lies."""
 _OURS: Final = ("certification/", "rgs/", "rng/")
-_TOLD_MAX: Final = 12
+_REPORTED_MAX: Final = 12
 """An error names so many findings."""
 
 
@@ -228,8 +228,8 @@ def verify_certified(path: Path, found: Surroundings) -> None:
         *compare_surroundings(content, replace(found, objects=objects)),
     ]
     if findings:
-        told = _in_one_line([str(finding) for finding in sorted(set(findings))])
-        raise SurroundingsError(f"this is not the software of {path}, {len(findings)} differences: {told}")
+        reported = _in_one_line([str(finding) for finding in sorted(set(findings))])
+        raise SurroundingsError(f"this is not the software of {path}, {len(findings)} differences: {reported}")
     found.certified = str(path)
 
 
@@ -256,9 +256,9 @@ def import_measured(found: Surroundings) -> None:
     sys.meta_path[:] = [*(other for other in sys.meta_path if other is not PathFinder), finder]
 
 
-def _in_one_line(told: Sequence[str]) -> str:
-    more = f"; and {len(told) - _TOLD_MAX} more" if len(told) > _TOLD_MAX else ""
-    return "; ".join(" ".join(line.split()) for line in told[:_TOLD_MAX]) + more
+def _in_one_line(reported: Sequence[str]) -> str:
+    more = f"; and {len(reported) - _REPORTED_MAX} more" if len(reported) > _REPORTED_MAX else ""
+    return "; ".join(" ".join(line.split()) for line in reported[:_REPORTED_MAX]) + more
 
 
 def _is_meant(name: str, folders: Sequence[Path]) -> bool:

@@ -549,12 +549,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"certify manifest verify: {error}\n")
         return 2
     if options.json:
-        told = {
+        result = {
             "findings": [{"what": finding.what, "path": finding.path} for finding in findings],
             "manifest": name,
             "not_compared": skipped,
         }
-        sys.stdout.write(json.dumps(told, indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(json.dumps(result, indent=2, sort_keys=True) + "\n")
     else:
         lines = [*map(str, findings), *(f"not compared: {what}" for what in skipped)]
         verdict = f"{len(findings)} DIFFERENCES from" if findings else f"{len(content['files'])} files are as listed in"

@@ -139,12 +139,12 @@ class SystemClock:
     @property
     def against(self) -> str:
         """Why time is not trusted now, a code; empty if it is."""
-        self._look()
+        self._poll()
         return self._against
 
     def take_jump(self) -> int:
         """The last jump that was not taken yet, in milliseconds; 0 if there was none."""
-        self._look()
+        self._poll()
         jump_ms, self._jump_ms = self._jump_ms, 0
         return jump_ms
 
@@ -187,18 +187,18 @@ class SystemClock:
         """By how much the database's clock was ahead of the wall clock when it was last heard."""
         return self._apart_ms
 
-    def hear(self, database_ms: int, asked_ms: int) -> None:
+    def hear(self, database_ms: int, requested_ms: int) -> None:
         """Compare with the database's clock, which was asked at `asked_ms` of the monotonic clock and answers now.
 
         It makes time trusted again if it agrees with the wall clock, and was not set itself since before the wall clock
         was. (A database on the same machine jumps together with it.) If the wall clock differs at the first call, the
         database's time is taken, so that this process writes the same times as others.
         """
-        now_ms = self._look()
-        low_ms, high_ms = database_ms - now_ms, database_ms - asked_ms
+        now_ms = self._poll()
+        low_ms, high_ms = database_ms - now_ms, database_ms - requested_ms
         is_first = self._database is None
         if self._database is None:
-            self._database, self._heard_from_ms = _Beside(low_ms, high_ms, now_ms), asked_ms
+            self._database, self._heard_from_ms = _Beside(low_ms, high_ms, now_ms), requested_ms
         elif self._database.moved(low_ms, high_ms, now_ms):
             self._heard_from_ms = now_ms + 1  # after the look that may have seen the wall clock jump with it
         self._differs = _apart(self._wall.difference_ms, low_ms, high_ms)
@@ -219,13 +219,13 @@ class SystemClock:
 
     def run(self) -> str:
         """Boot, monotonic clock and trusted time, for `verify_run` of the next run on this machine."""
-        now_ms = self._look()
+        now_ms = self._poll()
         return f"{self._boot_id()} {now_ms} {int(now_ms + self._difference_ms)}"
 
     def verify_run(self, kept: str) -> None:
         """Distrust the wall clock if it was set since the run that left `kept`, within the same boot."""
         boot, _, times = kept.partition(" ")
-        now_ms = self._look()
+        now_ms = self._poll()
         if not boot or boot != self._boot_id():
             return
         then_ms, time_ms = map(int, times.split())
@@ -240,7 +240,7 @@ class SystemClock:
 
     # --- the wall clock -------------------------------------------------------------------------------------------
 
-    def _look(self) -> int:
+    def _poll(self) -> int:
         """Compare the clocks; returns the time of the monotonic one."""
         now_ms, ahead_ms = self._read()
         if abs(ahead_ms - self._wall.difference_ms) <= ROUNDING_MS:  # nearly always
@@ -262,7 +262,7 @@ class SystemClock:
             return now_ms
 
     def _time_ms(self) -> int:
-        return int(self._look() + self._difference_ms)
+        return int(self._poll() + self._difference_ms)
 
     def _take_wall(self) -> None:
         before_ms = self.now_ms()

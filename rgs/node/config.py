@@ -144,8 +144,8 @@ class Config:
     store: Annotated[StoreAddress, Setting("store/rgs.db", _store)]
     """A file, or a PostgreSQL URL."""
     wallet: Annotated[Path, Setting("embedded/wallet.db", _path)]
-    register: Annotated[Path, Setting("embedded/register.db", _path)]
-    outward: Annotated[Path, Setting("outward.toml", _path)]
+    regulator: Annotated[Path, Setting("embedded/regulator.db", _path)]
+    peers: Annotated[Path, Setting("peers.toml", _path)]
     """The file that names wallets and the regulator's system, if it exists (`rgs.node.peers`)."""
     keys: Annotated[Path, Setting("keys", _path)]
     kek: Annotated[Path, Setting("kek/kek.json", _path)]

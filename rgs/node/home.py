@@ -55,7 +55,7 @@ from rgs.node.pki import (
     ReadEntropy,
     fingerprint_of,
     issue_client,
-    issue_outward,
+    issue_peer_certificate,
     issue_server,
     last_ms_of,
     make_development_ca,
@@ -67,7 +67,7 @@ from rgs.store.interface import PartyRow
 from rgs.store.opening import create_store
 
 DEFAULT_NODE: Final = "node1"
-OUTWARD: Final = "outward"
+PEERS_CERTIFICATE: Final = "peers"
 """File stem of the certificate and key with which the node calls wallets and the regulator's system."""
 DEMO_PARTIES: Final = tuple((role, f"demo-{role}") for role in Role)
 """One party of each role."""
@@ -184,7 +184,7 @@ def _make_certificates(folder: Path, node: str, read: ReadEntropy, time_ms: int)
     authority = make_development_ca(read, time_ms)
     write_issued(folder / "ca", authority)
     write_issued(folder / "server", issue_server(authority, SERVER_NAMES, read, time_ms))
-    write_issued(folder / OUTWARD, issue_outward(authority, node, read, time_ms))
+    write_issued(folder / PEERS_CERTIFICATE, issue_peer_certificate(authority, node, read, time_ms))
     clients: dict[str, x509.Certificate] = {}
     for role, party in DEMO_PARTIES:
         issued = issue_client(authority, role, party, read, time_ms)

@@ -1,9 +1,9 @@
 """Follows the key bundle while the node serves (ARCHITECTURE 2.13, three keys). It is read every second.
 
 A bundle that has grown is verified as a whole, served to auditors from then on, and reported by a signed event. A newer
-key of this node ends the running instance and starts the next one (`Instance.turn`) without a stop. A bundle that does
-not continue the present one is an error; only a restart takes such a bundle. While the node has no key in force, no new
-rounds start; rounds already dealt are settled.
+key of this node ends the running instance and starts the next one (`Instance.hand_over`) without a stop. A bundle that
+does not continue the present one is an error; only a restart takes such a bundle. While the node has no key in force,
+no new rounds start; rounds already dealt are settled.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rgs.node.config import Config
 from rgs.node.files import read_whole
 from rgs.node.keyring import load_node_signer
 from rgs.service.audit.audit import StatementReader
+from rgs.service.availability import Availability
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
-from rgs.service.permits import Permits
 from rgs.store.changes import Change, Draft
 from rgs.store.interface import Store
 
@@ -68,7 +68,7 @@ class NodeKeys:
         clock: Clock,
         instance: Instance,
         audit: StatementReader,
-        permits: Permits,
+        availability: Availability,
     ) -> None:
         """`bundle` is the one in service; the node key `keyid` has started the instance."""
         self._node = node
@@ -79,13 +79,13 @@ class NodeKeys:
         self._clock = clock
         self._instance = instance
         self._audit = audit
-        self._permits = permits
+        self._availability = availability
         self._settled = True
         """Whether the node signs with its newest key in the bundle in service."""
         self._unsigned: list[Draft] = []
         """Events that are not signed yet."""
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Follow the bundle if it has changed. After FileRefusedError, VerificationError, StoreError or
         RngUnavailableError the present keys stay, and the next look tries again.
         """
@@ -120,16 +120,16 @@ class NodeKeys:
         if signer.keyid != self._keyid:
             before = self._instance.name
             drafts = (*self._unsigned, self._event(EventCode.KEYS_CHANGED, self._node, self._keyid, signer.keyid))
-            await self._instance.turn(signer, drafts)
+            await self._instance.hand_over(signer, drafts)
             self._keyid = signer.keyid
             self._unsigned.clear()
             structlog.get_logger().info("node_key_taken", before=before, instance=self._instance.name)
         self._settled = True
-        if self._permits.open_guard(KEYS_GUARD):
+        if self._availability.open_guard(KEYS_GUARD):
             self._unsigned.append(self._event(EventCode.GUARD_OPENED, KEYS_GUARD, "CLOSED", "OPEN", NOT_IN_FORCE))
 
     def _close(self) -> None:
-        if self._permits.close_guard(KEYS_GUARD, NOT_IN_FORCE, self._clock.now_ms()):
+        if self._availability.close_guard(KEYS_GUARD, NOT_IN_FORCE, self._clock.now_ms()):
             structlog.get_logger().error("guard_closed", guard=KEYS_GUARD, code=NOT_IN_FORCE, latched=False)
             self._unsigned.append(self._event(EventCode.GUARD_CLOSED, KEYS_GUARD, "OPEN", "CLOSED", NOT_IN_FORCE))
 

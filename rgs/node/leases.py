@@ -53,17 +53,17 @@ class Leases:
 
         If a key change has ended the instance meanwhile, its successor has a lease of its own.
         """
-        asked = self._instance.name
+        requested = self._instance.name
         try:
-            is_alive = await self._store.renew_lease(asked, LEASE_MS)
+            is_alive = await self._store.renew_lease(requested, LEASE_MS)
         except BaseException:
             self._steady_ms = self._clock.running_ms()
             raise
         if is_alive:
             return
-        await self._instance.turned()  # the store may show the change before this process knows of it
-        if self._instance.name == asked and not self.lost.is_set():
-            await self._log_lost(asked)
+        await self._instance.handed_over()  # the store may show the change before this process knows of it
+        if self._instance.name == requested and not self.lost.is_set():
+            await self._log_lost(requested)
             self.lost.set()
 
     async def _log_lost(self, instance: str) -> None:
@@ -79,8 +79,8 @@ class Leases:
             self.why = f"instance {instance} was declared lost: {by} has taken its place since {since}; {KEEP}"
         structlog.get_logger().error("instance_lost", instance=instance, taken_by=by, since=since, why=self.why)
 
-    async def look(self) -> int:
+    async def poll(self) -> int:
         """Sign `instance_lost` for expired leases; returns how many. To be called by the leader of LOST_DUTY."""
         if self._clock.running_ms() - self._steady_ms < LEASE_MS or not await self._is_trusted():
             return 0
-        return await self._instance.tell_lost()
+        return await self._instance.report_lost()

@@ -34,7 +34,7 @@ from rgs.tlog.directory import ARTIFACTS
 
 TIMEOUT_S: Final = 10.0
 """A client that is silent for so long, or has not sent its whole request by then, is disconnected."""
-LOOK_S: Final = 0.5
+POLL_S: Final = 0.5
 """Seconds between two searches for such clients."""
 CONNECTIONS_MAX: Final = 64
 REFRESH_S: Final = 5.0
@@ -124,7 +124,7 @@ class LogServer(ThreadingHTTPServer):
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         """Wait for a free place, then serve the connection in its own thread."""
-        while not self._free.acquire(timeout=LOOK_S):
+        while not self._free.acquire(timeout=POLL_S):
             self.service_actions()
         self.asking[request] = time.monotonic()
         super().process_request(request, client_address)

@@ -108,7 +108,7 @@ class Log:
                 _describe_exception,
                 self._stamp,
                 withhold,
-                self._tell_people,
+                self._emit_text,
                 render,
             ],
             wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -136,7 +136,7 @@ class Log:
 
     def flush(self) -> None:
         """Write the buffer through; to be called about once a second."""
-        self._bridge.tell_left_out()
+        self._bridge.report_left_out()
         self._out.flush()
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class Log:
         event["time"] = format_time(self._clock.now_ms())
         return event
 
-    def _tell_people(self, _logger: object, _method: str, event: Event) -> Event:
+    def _emit_text(self, _logger: object, _method: str, event: Event) -> Event:
         if self._out.people is not None:
             fields = " ".join(f"{name}={_printable(value)}" for name, value in event.items() if name not in _HEAD)
             print(f"rgs: {event.get('event', '')} {fields}".rstrip(), file=self._out.people, flush=True)
@@ -238,7 +238,7 @@ class _Bridge(logging.Handler):
         super().__init__()
         self._lines = 0
 
-    def tell_left_out(self) -> None:
+    def report_left_out(self) -> None:
         """Log how many lines were left out, and start counting again."""
         lines, self._lines = self._lines, 0
         if lines > LIBRARY_LINES_MAX:

@@ -1,10 +1,10 @@
 """The systems outside the server: each operator's wallet, how its players are funded, and the regulator's system.
 
-One TOML file names them (setting `outward` in rgs.toml); without it the embedded ones are used. Paths are relative to
+One TOML file names them (setting `peers` in rgs.toml); without it the embedded ones are used. Paths are relative to
 the home.
 
-    [central]                        # left out: the embedded test register
-    target = "central.example:443"
+    [regulator]                        # left out: the embedded test regulator
+    target = "regulator.example:443"
 
     [operator.op-1]
     funding = "seamless"             # left out: "participation"
@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from rgs.adapters.embedded.regulator import EmbeddedRegister
+from rgs.adapters.embedded.regulator import EmbeddedRegulator
 from rgs.adapters.embedded.wallet import EmbeddedWallet
 from rgs.adapters.grpc.peer import DEADLINE_MS, PeerSettings, log_contradiction
-from rgs.adapters.grpc.regulator import GrpcCentralSystem
+from rgs.adapters.grpc.regulator import GrpcRegulator
 from rgs.adapters.grpc.wallet import GrpcWallet, RoutedWallet
 from rgs.core.clock import Clock
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
@@ -39,11 +39,11 @@ from rgs.core.sessions import Funding
 from rgs.node.clock import monotonic_ms
 from rgs.node.config import Config, Setting, number, refusal
 from rgs.node.files import read_whole
-from rgs.ports.readings import CENTRAL_SYSTEM, CircuitReading, wallet_name
-from rgs.ports.regulator import CentralSystem
+from rgs.ports.readings import REGULATOR, CircuitReading, wallet_name
+from rgs.ports.regulator import Regulator
 from rgs.ports.wallet import Wallet
 from rgs.service.instance import Instance
-from rgs.store.register import RegisterStore
+from rgs.store.regulator import RegulatorStore
 from rgs.store.wallet import WalletStore
 
 OpenAccount = Callable[[str, str, str], Awaitable[None]]
@@ -53,7 +53,7 @@ DEMO_BALANCE_MINOR: Final = 1_000_000
 _BYTES_MAX: Final = 256 * 1024
 _TEXT_MAX: Final = 1024
 
-_Peer = TypeVar("_Peer", GrpcWallet, GrpcCentralSystem)
+_Peer = TypeVar("_Peer", GrpcWallet, GrpcRegulator)
 
 
 def _text(field_: str, value: object) -> str:
@@ -66,8 +66,8 @@ _SETTINGS: Final[Mapping[str, Setting]] = {
     "target": Setting("", _text),
     "server_name": Setting("", _text),
     "ca": Setting("tls/ca.pem", _text),
-    "certificate": Setting("tls/outward.pem", _text),
-    "key": Setting("tls/outward.key", _text),
+    "certificate": Setting("tls/peers.pem", _text),
+    "key": Setting("tls/peers.key", _text),
     "deadline_ms": Setting(DEADLINE_MS, number(10, 60_000)),
     "failures_max": Setting(5, number(1, 1_000)),
     "open_ms": Setting(5_000, number(1, 600_000)),
@@ -84,10 +84,10 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Outward:
-    """The whole file. `central` None is the embedded test regulator. `sha256` is empty if there is no file."""
+class NodePeers:
+    """The whole file. `regulator` None is the embedded test regulator. `sha256` is empty if there is no file."""
 
-    central: PeerSettings | None = None
+    regulator: PeerSettings | None = None
     operators: Mapping[str, Operator] = field(default_factory=dict)
     sha256: str = ""
 
@@ -101,13 +101,13 @@ class Connections:
     """Every wallet and the regulator's system of one process: over gRPC if the file names it, else embedded.
 
     Made and used in one event loop. They are closed with `opened`, after the calls under way. `note` is called with
-    WALLET or CENTRAL_SYSTEM when an answer contradicts the contract.
+    WALLET or REGULATOR when an answer contradicts the contract.
     """
 
     def __init__(
         self,
         config: Config,
-        outward: Outward,
+        peers: NodePeers,
         instance: Instance,
         clock: Clock,
         note: Callable[[str], None],
@@ -117,22 +117,22 @@ class Connections:
         self._clock = clock
         self._note = note
         self._opened = opened
-        self._peers: list[GrpcWallet | GrpcCentralSystem] = []
+        self._peers: list[GrpcWallet | GrpcRegulator] = []
         self._embedded = EmbeddedWallet(WalletStore(config.wallet), clock.now_ms)
         opened.push_async_callback(self._embedded.close)
         self._wallets = {
             name: self._connect(GrpcWallet, wallet_name(name), operator.wallet, "WALLET")
-            for name, operator in outward.operators.items()
+            for name, operator in peers.operators.items()
             if operator.wallet is not None
         }
         self.wallet: Wallet = RoutedWallet(self._wallets, self._embedded) if self._wallets else self._embedded
-        self.central: CentralSystem
-        if outward.central is not None:
-            self.central = self._connect(GrpcCentralSystem, CENTRAL_SYSTEM, outward.central, "CENTRAL_SYSTEM")
+        self.regulator: Regulator
+        if peers.regulator is not None:
+            self.regulator = self._connect(GrpcRegulator, REGULATOR, peers.regulator, "REGULATOR")
         else:
-            register = EmbeddedRegister(RegisterStore(config.register), instance.new_regulator_id, clock.now_ms)
-            opened.push_async_callback(register.close)
-            self.central = register
+            regulator = EmbeddedRegulator(RegulatorStore(config.regulator), instance.new_regulator_id, clock.now_ms)
+            opened.push_async_callback(regulator.close)
+            self.regulator = regulator
 
     def _connect(self, kind: type[_Peer], name: str, settings: PeerSettings, code: str) -> _Peer:
         def contradicted(peer: str, method: str, transaction_id: str, what: str) -> None:
@@ -159,24 +159,24 @@ class Connections:
             )
 
 
-def load_outward(path: Path, home: Path) -> Outward:
+def load_peers(path: Path, home: Path) -> NodePeers:
     """Read the file at `path`; without it everything is embedded. InvalidFieldError, UnknownFieldError."""
     if not path.exists():
-        return Outward()
+        return NodePeers()
     try:
         data = path.read_bytes()
         if len(data) > _BYTES_MAX:
-            raise InvalidFieldError(f"{path.name} is longer than {_BYTES_MAX} bytes", field="outward", limit=_BYTES_MAX)
+            raise InvalidFieldError(f"{path.name} is longer than {_BYTES_MAX} bytes", field="peers", limit=_BYTES_MAX)
         document = tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError, OSError) as error:
-        raise InvalidFieldError(f"{path.name} is not TOML: {error}", field="outward") from None
-    _check_keys("", document, ("central", "operator"))
-    central = _peer("central", document["central"], home) if "central" in document else None
+        raise InvalidFieldError(f"{path.name} is not TOML: {error}", field="peers") from None
+    _check_keys("", document, ("regulator", "operator"))
+    regulator = _peer("regulator", document["regulator"], home) if "regulator" in document else None
     operators = {
         check_name(name, "operator"): _operator(f"operator.{name}", rows, home)
         for name, rows in _table("operator", document.get("operator", {})).items()
     }
-    return Outward(central, operators, hashlib.sha256(data).hexdigest())
+    return NodePeers(regulator, operators, hashlib.sha256(data).hexdigest())
 
 
 def _operator(where: str, value: object, home: Path) -> Operator:

@@ -105,7 +105,7 @@ def issue_client(authority: Issued, role: Role, party: str, read: ReadEntropy, n
     return _issue(authority, party, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, read, now_ms)
 
 
-def issue_outward(authority: Issued, node: str, read: ReadEntropy, now_ms: int) -> Issued:
+def issue_peer_certificate(authority: Issued, node: str, read: ReadEntropy, now_ms: int) -> Issued:
     """A client certificate with which a node calls wallets and the regulator's system. It names no party."""
     uri = x509.UniformResourceIdentifier(f"rgs://node/{check_name(node, 'node')}")
     return _issue(authority, node, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, read, now_ms)

@@ -40,19 +40,19 @@ from rgs.node.keyring import load_bundle, load_kek, load_node_signer, node_key_i
 from rgs.node.keys import key_files
 from rgs.node.leases import LOST_DUTY, Leases
 from rgs.node.logging import Log
-from rgs.node.peers import Connections, Outward, load_outward
+from rgs.node.peers import Connections, NodePeers, load_peers
 from rgs.node.reconcile_process import begin_job
 from rgs.node.software_identity import artifacts_of, changed_software, changed_surroundings, configured, modules_of
 from rgs.node.stderr import BoundedStderr
-from rgs.node.tls_identity import admission, identify_certificate, load_tls, read_certificate
+from rgs.node.tls_identity import admit_with, identify_certificate, load_tls, read_certificate
 from rgs.node.transparency_log import LogKeeping
-from rgs.node.wiring import Ground, Services, limits_of, methods_of
+from rgs.node.wiring import NodeContext, Services, limits_of, methods_of
 from rgs.node.workers import SERVING
-from rgs.service.admin.watch import Watched
+from rgs.service.admin.health_monitor import MonitoredParts
 from rgs.service.audit.audit import StatementReader
 from rgs.service.audit.log import PublicLog
-from rgs.service.books import Books
 from rgs.service.events import EventCode, Events
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.idempotency import Answers
 from rgs.service.instance import Instance
 from rgs.service.play.catalog import Catalog
@@ -138,7 +138,7 @@ class Server:
     async def _start(self) -> None:
         """Each step needs those before it. Everything that can fail comes before the instance signs anything."""
         config, clock = self._config, self._clock
-        outward = load_outward(config.outward, config.home)
+        node_peers = load_peers(config.peers, config.home)
         bundle = load_bundle(config)
         node_signer = load_node_signer(config, bundle)
         sealer = Sealer(load_kek(config))
@@ -148,15 +148,15 @@ class Server:
         audit = StatementReader(store=store, key_statements=parse_key_bundle(bundle))
         keeping = await LogKeeping.open(config, clock, store, audit.key_statements)
         instance = self._make_instance(store, sealer, keeping)
-        peers = self._connect(outward, instance)
-        ground = self._ground(store, parties, instance, Books(outward.fundings), peers)
-        admit = admission(tls.client_ca, ground.books)
-        encoder = Encoder(Catalog(ground.books).list())
+        peers = self._connect(node_peers, instance)
+        context = self._context(store, parties, instance, GameCatalog(node_peers.fundings), peers)
+        admit = admit_with(tls.client_ca, context.games)
+        encoder = Encoder(Catalog(context.games).list())
         gate = Gate(parties, clock, read_certificate, admit, self._count(EventCode.AUTHENTICATION_FAILED))
         self.services = Services(
-            ground,
+            context,
             encode=encoder,
-            watched=self._watched(keeping),
+            monitored=self._monitored(keeping),
             identify=identify_certificate,
             admit=admit,
             events=self._events,
@@ -173,16 +173,16 @@ class Server:
         endpoint = await self._bind(tls, calls, encoder, keeping)
         # The port is bound, so that only the disk can fail between the first statement and the first call.
         await verify_not_behind(store, config.translog)
-        leases = await self._begin_instance(ground, node_signer, keeping)
-        settings = configured(config, outward)
-        await self._events.tell_configuration(config.node, settings, first_boot=instance.boot_no == 1)
+        leases = await self._begin_instance(context, node_signer, keeping)
+        settings = configured(config, node_peers)
+        await self._events.report_configuration(config.node, settings, first_boot=instance.boot_no == 1)
         faults = self._count(EventCode.SERVER_FAULT)
         background = Background(self._open, self._stopping, BACKGROUND_S, config.drain_s, faults)
         await keeping.begin(self._events, background.run)
-        self._begin_looks(background, leases, endpoint, calls, gate)
+        self._begin_polls(background, leases, endpoint, calls, gate)
         self._begin_duties(background, store, leases)
-        self._follow_keys(background, ground, bundle, node_signer.keyid)
-        await self._relay_notices(ground)
+        self._follow_keys(background, context, bundle, node_signer.keyid)
+        await self._relay_notices(context)
         await self._serve(endpoint, calls)
 
     async def _open_stores(self) -> tuple[Store, Parties]:
@@ -208,27 +208,29 @@ class Server:
             known=keeping.known,
         )
 
-    def _connect(self, outward: Outward, instance: Instance) -> Connections:
+    def _connect(self, node_peers: NodePeers, instance: Instance) -> Connections:
         """The operators' wallets and the regulator's system."""
         note = self._count(EventCode.PEER_CONTRADICTION)
-        return Connections(self._config, outward, instance, self._clock, note, self._open)
+        return Connections(self._config, node_peers, instance, self._clock, note, self._open)
 
-    def _ground(self, store: Store, parties: Parties, instance: Instance, books: Books, peers: Connections) -> Ground:
-        return Ground(
+    def _context(
+        self, store: Store, parties: Parties, instance: Instance, games: GameCatalog, peers: Connections
+    ) -> NodeContext:
+        return NodeContext(
             store=store,
             parties=parties,
             instance=instance,
             clock=self._clock,
-            books=books,
+            games=games,
             wallet=peers.wallet,
-            central=peers.central,
+            regulator=peers.regulator,
             node=self._config.node,
             readings=peers.readings,
         )
 
-    def _watched(self, keeping: LogKeeping) -> Watched:
+    def _monitored(self, keeping: LogKeeping) -> MonitoredParts:
         config = self._config
-        return Watched(
+        return MonitoredParts(
             measure=partial(changed_software, self._manifest, self._measure),
             rules_period_ms=config.rules_check_s * 1000,
             self_test_period_ms=config.self_test_s * 1000,
@@ -258,17 +260,17 @@ class Server:
             with_reflection=config.reflection,
         )
 
-    async def _begin_instance(self, ground: Ground, node_signer: Signer, keeping: LogKeeping) -> Leases:
+    async def _begin_instance(self, context: NodeContext, node_signer: Signer, keeping: LogKeeping) -> Leases:
         """Sign the first statements of this process, and take its lease."""
-        instance = ground.instance
+        instance = context.instance
         await instance.start(
             node_signer,
             manifest_sha256=self._manifest.sha256,
             software_version=__version__,
-            artifacts=artifacts_of(ground.books, self._manifest),
+            artifacts=artifacts_of(context.games, self._manifest),
         )
         is_trusted = self.services.time.is_trusted
-        leases = Leases(store=ground.store, clock=self._clock, instance=instance, is_trusted=is_trusted)
+        leases = Leases(store=context.store, clock=self._clock, instance=instance, is_trusted=is_trusted)
         self.lost = leases.lost
         self._open.push_async_callback(keeping.end)  # runs after the last statement of the instance
         self._open.push_async_callback(self._end, instance)
@@ -276,15 +278,15 @@ class Server:
         await leases.renew()
         return leases
 
-    def _begin_looks(
+    def _begin_polls(
         self, background: Background, leases: Leases, endpoint: Endpoint, calls: Calls, gate: Gate
     ) -> None:
         """Start the background work that every process does for itself."""
         services, run = self.services, background.run
         run("lease", partial(self._renew, leases, endpoint), to_the_end=True)
-        run("watch", partial(_watch, services, endpoint))
-        run("calls", partial(_look_at_calls, calls))
-        run("permits", services.watch.follow)
+        run("monitor", partial(_monitor, services, endpoint))
+        run("calls", partial(_check_calls, calls))
+        run("availability", services.monitor.follow)
         run("outbox", services.outbox.log)
         run("allow_list", gate.poll)
         run("events", services.events.flush)
@@ -299,31 +301,31 @@ class Server:
             f"modules {self._config.node}": node_modules,
             "recovery": partial(services.sessions.recover, RECOVERY_AGE_MS if self._shared_store else 0),
             "interruptions": services.interruptions.finish_due,
-            "large_wins": services.events.tell_wins,
-            "certificates": services.certificates.look,
-            "returns": services.monitoring.look,
+            "large_wins": services.events.report_wins,
+            "certificates": services.certificates.poll,
+            "returns": services.monitoring.poll,
         }
         if self._shared_store:
-            duties[LOST_DUTY] = leases.look
+            duties[LOST_DUTY] = leases.poll
         for duty, work in duties.items():
             background.run(duty, partial(lead, store, duty, work))
 
-    def _follow_keys(self, background: Background, ground: Ground, bundle: bytes, keyid: str) -> None:
+    def _follow_keys(self, background: Background, context: NodeContext, bundle: bytes, keyid: str) -> None:
         """Start dropping old stored answers, and following the key bundle."""
-        config, clock, instance = self._config, self._clock, ground.instance
-        background.run("answers", Answers(ground.store, clock, config.retry_window_h, instance.name).look)
-        background.run("keys", self.services.node_keys(bundle, keyid, key_files(config, clock)).look)
+        config, clock, instance = self._config, self._clock, context.instance
+        background.run("answers", Answers(context.store, clock, config.retry_window_h, instance.name).poll)
+        background.run("keys", self.services.node_keys(bundle, keyid, key_files(config, clock)).poll)
 
-    async def _relay_notices(self, ground: Ground) -> None:
+    async def _relay_notices(self, context: NodeContext) -> None:
         """Pass notices between this process's clients and those of the other processes over the store."""
-        relay = Relay(self.services.notices, ground.instance.new_id(self._clock.now_ms()), ground.store.tell)
-        await ground.store.listen(relay.take)
+        relay = Relay(self.services.notices, context.instance.new_id(self._clock.now_ms()), context.store.emit)
+        await context.store.listen(relay.take)
         self._open.push_async_callback(_cancelled, asyncio.create_task(relay.run()))
 
     async def _serve(self, endpoint: Endpoint, calls: Calls) -> None:
-        calls.look()  # sets the time that streams take
+        calls.poll()  # sets the time that streams take
         await endpoint.start()
-        self._open.callback(calls.look)  # once more after the last call
+        self._open.callback(calls.poll)  # once more after the last call
         self._open.push_async_callback(endpoint.stop, self._config.drain_s)
         self.port = endpoint.port
 
@@ -333,7 +335,7 @@ class Server:
         if leases.lost.is_set():
             self.lost_why = leases.why
             now_ms = self._clock.now_ms()
-            self.services.permits.close_guard("store", InstanceLostError.reason, now_ms, latched=True)
+            self.services.availability.close_guard("store", InstanceLostError.reason, now_ms, latched=True)
             endpoint.health.drain()
 
     async def _reconciliations(self) -> Methods:
@@ -363,19 +365,19 @@ class Server:
         return partial(self._events.count, code)
 
 
-async def _watch(services: Services, endpoint: Endpoint) -> None:
-    """Check everything that is watched, and set the health: of play by all guards, of sessions by those of regulator
+async def _monitor(services: Services, endpoint: Endpoint) -> None:
+    """Check everything that is monitored, and set the health: of play by all guards, of sessions by those of regulator
     and store.
     """
-    await services.watch.look()
-    permits = services.permits
-    endpoint.health.set_serving(play_api.SERVICE, serving=permits.serving)
-    serving = not (permits.guard("register").closed or permits.guard("store").closed)
+    await services.monitor.poll()
+    availability = services.availability
+    endpoint.health.set_serving(play_api.SERVICE, serving=availability.serving)
+    serving = not (availability.guard("regulator").closed or availability.guard("store").closed)
     endpoint.health.set_serving(session_api.SERVICE, serving=serving)
 
 
-async def _look_at_calls(calls: Calls) -> None:
-    calls.look()
+async def _check_calls(calls: Calls) -> None:
+    calls.poll()
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
@@ -412,7 +414,7 @@ async def run(
         gc.freeze()
         while not (stopping.is_set() or server.lost.is_set()):
             log.flush()
-            stderr.look()
+            stderr.poll()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), BACKGROUND_S)
         structlog.get_logger().info("draining", limit_s=config.drain_s)

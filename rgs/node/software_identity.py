@@ -20,21 +20,21 @@ from rgs.integrity.isolation import SurroundingsError, measure_surroundings
 from rgs.integrity.manifest import Manifest, ManifestError
 from rgs.integrity.manifest_verify import Finding, Surroundings
 from rgs.node.config import Config
-from rgs.node.peers import Outward
+from rgs.node.peers import NodePeers
 from rgs.ports.regulator import SoftwareModule
-from rgs.service.books import Books
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Artifact
 
 SURROUNDINGS_FORMAT = "rgs/surroundings/v1"
 SURROUNDINGS_CHANGED = "SURROUNDINGS_CHANGED"
-_TOLD_MAX = 12
+_REPORTED_MAX = 12
 """Differences that one log line shows."""
 
 
-def configured(config: Config, outward: Outward) -> str:
+def configured(config: Config, peers: NodePeers) -> str:
     """A hash over settings, peers and the log's policy: it shows that something changed, not what."""
     policy = "" if config.log_policy is None else hashlib.sha256(config.log_policy.read_bytes()).hexdigest()
-    hashes = [part for part in (config.sha256, outward.sha256, policy) if part]
+    hashes = [part for part in (config.sha256, peers.sha256, policy) if part]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode("ascii")).hexdigest()
 
 
@@ -49,13 +49,13 @@ def modules_of(manifest: Manifest) -> list[SoftwareModule]:
     return found
 
 
-def artifacts_of(books: Books, manifest: Manifest) -> list[Artifact]:
+def artifacts_of(games: GameCatalog, manifest: Manifest) -> list[Artifact]:
     """Manifest, surroundings, rulesets and jurisdictions, each under the hash that rounds and statements name."""
     return [
         Artifact("manifest", manifest.sha256, manifest.content),
         *_surroundings(manifest),
-        *(Artifact(ruleset.id, ruleset.sha256, ruleset.canonical) for ruleset in books.rulesets.values()),
-        *(Artifact(rules.id, rules.sha256, rules.canonical) for rules in books.jurisdictions.values()),
+        *(Artifact(ruleset.id, ruleset.sha256, ruleset.canonical) for ruleset in games.rulesets.values()),
+        *(Artifact(rules.id, rules.sha256, rules.canonical) for rules in games.jurisdictions.values()),
     ]
 
 
@@ -125,5 +125,5 @@ def changed_surroundings(manifest: Manifest) -> str:
 
 def _in_one_line(findings: Iterable[Finding]) -> str:
     every = sorted(set(findings))
-    more = f"; and {len(every) - _TOLD_MAX} more" if len(every) > _TOLD_MAX else ""
-    return "; ".join(" ".join(str(finding).split()) for finding in every[:_TOLD_MAX]) + more
+    more = f"; and {len(every) - _REPORTED_MAX} more" if len(every) > _REPORTED_MAX else ""
+    return "; ".join(" ".join(str(finding).split()) for finding in every[:_REPORTED_MAX]) + more

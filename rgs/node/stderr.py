@@ -29,7 +29,7 @@ import structlog
 
 LINES_MAX: Final = 20
 """Lines of gRPC that are passed on in a second."""
-TELL_S: Final = 10.0
+REPORT_S: Final = 10.0
 """Shortest time between two lines in the log."""
 REASONS_MAX: Final = 16
 """Reasons of TLS that are counted separately; all others are counted together."""
@@ -51,9 +51,9 @@ class BoundedStderr:
     """Limits file descriptor 2 within its context. To be entered before any thread is started."""
 
     def __init__(self) -> None:
-        self._told: Counter[str] = Counter()
+        self._reported: Counter[str] = Counter()
         self._counted: Counter[str] = Counter()
-        self._told_s = -TELL_S
+        self._reported_s = -REPORT_S
         self._rest = b""
         self._real = self._counts = self._pid = -1
 
@@ -86,13 +86,13 @@ class BoundedStderr:
         while self._pid >= 0 and (left_s := last_s - time.monotonic()) > 0:
             select.select([self._counts], [], [], left_s)
             self._read()
-        self._tell()
+        self._emit()
         if self._pid >= 0:  # another process still writes there; the reader ends with it
             os.close(self._counts)
             self._pid = -1
         os.close(self._real)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Log the counts. To be called about once a second."""
         if self._pid < 0:
             return
@@ -101,8 +101,8 @@ class BoundedStderr:
             os.dup2(self._real, _STDERR)
             os.close(self._real)
             structlog.get_logger().error("stderr_reader_ended")
-        if time.monotonic() - self._told_s >= TELL_S:
-            self._tell()
+        if time.monotonic() - self._reported_s >= REPORT_S:
+            self._emit()
 
     def _read(self) -> None:
         """Read the counts of the reader: each line holds all sums since its start."""
@@ -121,11 +121,11 @@ class BoundedStderr:
             if lines:
                 self._counted = Counter(json.loads(lines[-1]))
 
-    def _tell(self) -> None:
-        new = self._counted - self._told
+    def _emit(self) -> None:
+        new = self._counted - self._reported
         if not new:
             return
-        self._told, self._told_s = self._counted, time.monotonic()
+        self._reported, self._reported_s = self._counted, time.monotonic()
         left_out = new.pop(_LEFT_OUT, 0)
         if new:
             reasons = [f"{reason} {count}" for reason, count in new.most_common()]
@@ -173,9 +173,9 @@ class StderrReader:
 
     def run(self) -> None:
         """Read until no process can write any more."""
-        rest, told_s, data = b"", 0.0, b" "
+        rest, reported_s, data = b"", 0.0, b" "
         while data:
-            wait_s = max(0.0, told_s + _WAIT_S - time.monotonic()) if self._is_new else None
+            wait_s = max(0.0, reported_s + _WAIT_S - time.monotonic()) if self._is_new else None
             if select.select([self._lines], [], [], wait_s)[0]:
                 data = os.read(self._lines, _READ_BYTES)
                 *whole, rest = (rest + data).split(b"\n")
@@ -183,11 +183,11 @@ class StderrReader:
                 if len(rest) > _READ_BYTES or not data:
                     self._take([rest])
                     rest = b""
-            if self._is_new and time.monotonic() - told_s >= _WAIT_S:
-                self._tell()
-                told_s = time.monotonic()
+            if self._is_new and time.monotonic() - reported_s >= _WAIT_S:
+                self._emit()
+                reported_s = time.monotonic()
         os.set_blocking(self._counts, True)
-        self._tell()
+        self._emit()
 
     def _take(self, lines: list[bytes]) -> None:
         passed = b"".join([line for line in lines if self._is_passed(line)])
@@ -215,7 +215,7 @@ class StderrReader:
         self._is_new = True
         return False
 
-    def _tell(self) -> None:
+    def _emit(self) -> None:
         with contextlib.suppress(OSError):  # the pipe is full: the sums come again
             os.write(self._counts, json.dumps(self._sums).encode("ascii") + b"\n")
         self._is_new = False

@@ -21,8 +21,8 @@ from rgs.node.pki import (
     verify_client_certificate,
 )
 from rgs.service.admin.certificates import Presented
-from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
+from rgs.service.game_catalog import GameCatalog
 
 Admit = Callable[[Caller], None]
 """Raises JurisdictionError for an operator that is not served."""
@@ -64,14 +64,14 @@ def identify_certificate(pem: bytes, now_ms: int) -> Presented:
     return Presented(fingerprint_of(certificate), role, party, last_ms_of(certificate))
 
 
-def admission(client_ca: bytes, books: Books) -> Admit:
+def admit_with(client_ca: bytes, games: GameCatalog) -> Admit:
     """A check that an operator's jurisdiction is shipped and allows the server's CA."""
     development = is_development(client_ca)
 
     def admit(caller: Caller) -> None:
         if caller.role is not Role.OPERATOR:
             return
-        jurisdiction = books.jurisdictions.get(caller.jurisdiction)
+        jurisdiction = games.jurisdictions.get(caller.jurisdiction)
         if jurisdiction is None or (development and not jurisdiction.development_ca_allowed):
             raise JurisdictionError(
                 f"jurisdiction {caller.jurisdiction} does not allow operators with certificates of this server's CA",

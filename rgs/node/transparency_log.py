@@ -89,19 +89,19 @@ class LogKeeping:
                 sequencer=sequencer,
                 folder=self._config.translog,
                 clock=self._clock,
-                tell=partial(_tell, events),
+                emit=partial(_emit, events),
             )
 
         async def log() -> None:
             await sequencer.work()
-            await events.tell_log_key(sequencer.vkey)
+            await events.report_log_key(sequencer.vkey)
 
         with contextlib.suppress(Exception):  # after an error, `code` closes the guard before the first call
             await sequencer.work()
         run("log", log, LOG_S)
         if self._cosigner is not None:
             run("witnesses", self._cosigner.work, LOG_S)
-        run("cosigned", CosignedNews(known=self.known, events=events, clock=self._clock).look, None)
+        run("cosigned", CosignedNews(known=self.known, events=events, clock=self._clock).poll, None)
 
     async def end(self) -> None:
         """Log the last statements, have them cosigned if that is quick, and close."""
@@ -144,12 +144,12 @@ def _trusted(ca: Path | None) -> ssl.SSLContext | None:
         ) from None
 
 
-async def _tell(events: Events, refusal: Refusal) -> None:
-    seen, asked = refusal.seen, refusal.asked
-    await events.tell(
+async def _emit(events: Events, refusal: Refusal) -> None:
+    seen, requested = refusal.seen, refusal.requested
+    await events.emit(
         EventCode.WITNESS_REFUSED,
-        subject=f"{refusal.witness} {asked.origin}",
+        subject=f"{refusal.witness} {requested.origin}",
         before="" if seen is None else f"{seen.size} {seen.root.hex()}",
-        after=f"{asked.size} {asked.root.hex()}",
+        after=f"{requested.size} {requested.root.hex()}",
         reason=refusal.code,
     )

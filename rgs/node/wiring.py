@@ -1,6 +1,6 @@
 """The services of one node, put together over a store, an instance and peers that are opened elsewhere.
 
-Nothing is started or closed here. All services share one clock, one set of locks and one set of permits.
+Nothing is started or closed here. All services share one clock, one set of locks and one set of availability.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from rgs.node.keys import KeyFiles, NodeKeys
 from rgs.node.peers import OpenAccount
 from rgs.node.tls_identity import Admit
 from rgs.ports.readings import CircuitReading
-from rgs.ports.regulator import CentralSystem
+from rgs.ports.regulator import Regulator
 from rgs.ports.wallet import Wallet
 from rgs.service.admin.admin import Admin
 from rgs.service.admin.certificates import Certificates, Identify
+from rgs.service.admin.health_monitor import CountedRegulator, HealthMonitor, MonitoredParts
 from rgs.service.admin.monitoring import Monitoring
 from rgs.service.admin.orders import Orders
 from rgs.service.admin.outbox import Outbox
-from rgs.service.admin.watch import CountedCentral, Watch, Watched
 from rgs.service.audit.audit import StatementReader
 from rgs.service.audit.log import PublicLog
 from rgs.service.audit.totals import Reports
-from rgs.service.books import Books
+from rgs.service.availability import Availability
 from rgs.service.callers import Encode, SessionLocks
 from rgs.service.events import Events
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Instance
 from rgs.service.money.returning import Returning
-from rgs.service.permits import Permits
-from rgs.service.play.affairs import Affairs
 from rgs.service.play.catalog import Catalog
 from rgs.service.play.decks import Decks
 from rgs.service.play.history import History
 from rgs.service.play.interruptions import Interruptions
 from rgs.service.play.notices import Notices
+from rgs.service.play.operations import Operations
 from rgs.service.play.play import Play
 from rgs.service.play.seamless import Seamless
 from rgs.service.play.sessions import Sessions
@@ -58,16 +58,16 @@ from rgs.store.interface import Parties, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class NodeContext:
     """What the services of a node work with, opened elsewhere."""
 
     store: Store
     parties: Parties
     instance: Instance
     clock: TrustedClock
-    books: Books
+    games: GameCatalog
     wallet: Wallet
-    central: CentralSystem
+    regulator: Regulator
     node: str
     readings: Callable[[], Sequence[CircuitReading]] = tuple
     """The states of the connections to the peers."""
@@ -85,10 +85,10 @@ class Services:
 
     def __init__(
         self,
-        ground: Ground,
+        context: NodeContext,
         *,
         encode: Encode,
-        watched: Watched,
+        monitored: MonitoredParts,
         identify: Identify,
         admit: Admit,
         events: Events | None = None,
@@ -97,38 +97,38 @@ class Services:
         refresh: Callable[[], Awaitable[None]] = _no_refresh,
         alarm_stops: bool = False,
     ) -> None:
-        store, instance, clock, books = ground.store, ground.instance, ground.clock, ground.books
-        node, wallet = ground.node, ground.wallet
-        books.counted_from = clock.counted_from
+        store, instance, clock, games = context.store, context.instance, context.clock, context.games
+        node, wallet = context.node, context.wallet
+        games.counted_from = clock.counted_from
         self.locks = SessionLocks()
         self.notices = Notices()
-        self.permits = Permits()
+        self.availability = Availability()
         self.events = Events(store=store, clock=clock) if events is None else events
-        counted = CountedCentral(ground.central, clock)
+        counted = CountedRegulator(context.regulator, clock)
         self.time = Timekeeping(store=store, clock=clock, node=node)
-        self.watch = Watch(
+        self.monitor = HealthMonitor(
             store=store,
             instance=instance,
-            permits=self.permits,
+            availability=self.availability,
             events=self.events,
             clock=clock,
             time=self.time,
-            central=counted,
-            watched=watched,
+            regulator=counted,
+            monitored=monitored,
             node=node,
         )
-        self.decks = Decks(instance, books)
+        self.decks = Decks(instance, games)
         self.interruptions = Interruptions(
-            store=store, clock=clock, books=books, locks=self.locks, decks=self.decks, notices=self.notices
+            store=store, clock=clock, games=games, locks=self.locks, decks=self.decks, notices=self.notices
         )
         self.play = Play(
             store=store,
             instance=instance,
-            books=books,
+            games=games,
             clock=clock,
             locks=self.locks,
             encode=encode,
-            permits=self.permits,
+            availability=self.availability,
             decks=self.decks,
         )
         self.reporting = Reporting(
@@ -136,37 +136,39 @@ class Services:
             instance=instance,
             events=self.events,
             clock=clock,
-            central=counted,
+            regulator=counted,
             node=node,
         )
-        self.affairs = Affairs(
+        self.operations = Operations(
             store=store,
             instance=instance,
-            books=books,
+            games=games,
             clock=clock,
             wallet=wallet,
-            central=counted,
+            regulator=counted,
             encode=encode,
             reporting=self.reporting,
-            returning=Returning(ground.readings),
+            returning=Returning(context.readings),
         )
         self.sessions = Sessions(
             store=store,
             instance=instance,
-            books=books,
+            games=games,
             clock=clock,
             locks=self.locks,
-            affairs=self.affairs,
+            operations=self.operations,
             play=self.play,
-            permits=self.permits,
+            availability=self.availability,
             interruptions=self.interruptions,
             open_account=open_account,
         )
-        self.seamless = Seamless(store=store, instance=instance, clock=clock, affairs=self.affairs, play=self.play)
+        self.seamless = Seamless(
+            store=store, instance=instance, clock=clock, operations=self.operations, play=self.play
+        )
         orders = Orders(store=store, clock=clock)
         self.certificates = Certificates(
             store=store,
-            parties=ground.parties,
+            parties=context.parties,
             clock=clock,
             events=self.events,
             orders=orders,
@@ -180,40 +182,40 @@ class Services:
             locks=self.locks,
             decks=self.decks,
             notices=self.notices,
-            permits=self.permits,
+            availability=self.availability,
             events=self.events,
             orders=orders,
-            watch=self.watch,
+            monitor=self.monitor,
             verify_admin=self.certificates.verify_admin,
         )
         self.reports = Reports(store)
         self.monitoring = Monitoring(store=store, clock=clock, alarm_stops=alarm_stops)
-        self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=ground.readings)
+        self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=context.readings)
         self.history = History(store=store, decks=self.decks)
-        self.catalog = Catalog(books)
+        self.catalog = Catalog(games)
         self.audit = StatementReader(store=store, key_statements=()) if audit is None else audit
-        self._ground = ground
+        self._context = context
 
     async def load(self) -> None:
         """Read what admins and guards have left in the store; log the games that cannot be offered."""
-        for ruleset in self._ground.books.rulesets.values():
+        for ruleset in self._context.games.rulesets.values():
             if load_certificate(ruleset) is None:
                 structlog.get_logger().error("game_without_certificate", game=ruleset.id, why=why_not(ruleset))
-        await self.watch.begin()
+        await self.monitor.begin()
 
     def node_keys(self, bundle: bytes, keyid: str, files: KeyFiles) -> NodeKeys:
         """The follower of the key bundle; `keyid` is the node key that started the instance."""
-        ground = self._ground
+        context = self._context
         return NodeKeys(
-            node=ground.node,
+            node=context.node,
             bundle=bundle,
             keyid=keyid,
             files=files,
-            store=ground.store,
-            clock=ground.clock,
-            instance=ground.instance,
+            store=context.store,
+            clock=context.clock,
+            instance=context.instance,
             audit=self.audit,
-            permits=self.permits,
+            availability=self.availability,
         )
 
 

@@ -162,7 +162,7 @@ class Slot:
         self._others_serve = others_serve
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
-        self._asked = False
+        self._end_requested = False
         """The worker was asked to end."""
         self._begun = asyncio.Event()
         self.serving = asyncio.Event()
@@ -180,10 +180,10 @@ class Slot:
         """
         pause_s = PAUSE_S
         while not self._stopping.is_set():
-            self._asked = False
+            self._end_requested = False
             began_s = asyncio.get_running_loop().time()
             status = await self._run()
-            if self._asked:
+            if self._end_requested:
                 pause_s = PAUSE_S
                 continue
             if self._hopeless.is_set():
@@ -237,13 +237,13 @@ class Slot:
                 if await worker.serves():
                     self.failures = 0
                     self._any_served.set()
-                    if not self._asked:  # else `replace` waits for the next worker
+                    if not self._end_requested:  # else `replace` waits for the next worker
                         self.serving.set()
                     structlog.get_logger().info("worker_serves", worker=self._number, pid=worker.pid)
                     return await worker.ended()
                 status = await worker.ended()
-                self.failures += not self._asked
-                if status in (HOPELESS, USAGE) and not self._asked:
+                self.failures += not self._end_requested
+                if status in (HOPELESS, USAGE) and not self._end_requested:
                     self._hopeless.set()
                 return status
             finally:
@@ -252,8 +252,8 @@ class Slot:
                 self._worker = None
 
     def _end(self) -> None:
-        if self._worker is not None and not self._asked:
-            self._asked = True
+        if self._worker is not None and not self._end_requested:
+            self._end_requested = True
             self._worker.send(signal.SIGTERM)
             kill_after_s = self._plan.drain_s + KILL_AFTER_S
             asyncio.get_running_loop().call_later(kill_after_s, self._worker.send, signal.SIGKILL)
@@ -272,7 +272,7 @@ class Supervisor:
         """Keep the workers until `stop` and return 0; if one fails too often, drain all and return its status."""
         keeping = [asyncio.create_task(slot.keep()) for slot in self.slots]
         rolling = asyncio.create_task(self._roll())
-        told = asyncio.create_task(self._tell_all_serve())
+        result = asyncio.create_task(self._report_all_serve())
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([stopping, *keeping], return_when=asyncio.FIRST_COMPLETED)
@@ -280,9 +280,9 @@ class Supervisor:
                 slot.stop()
             return max(await asyncio.gather(*keeping))
         finally:
-            for task in (rolling, told, stopping, *keeping):
+            for task in (rolling, result, stopping, *keeping):
                 task.cancel()
-            await asyncio.gather(rolling, told, stopping, *keeping, return_exceptions=True)
+            await asyncio.gather(rolling, result, stopping, *keeping, return_exceptions=True)
 
     def stop(self) -> None:
         """Drain all workers."""
@@ -307,7 +307,7 @@ class Supervisor:
     def _others_serve(self, one: Slot) -> bool:
         return any(slot.serving.is_set() for slot in self.slots if slot is not one)
 
-    async def _tell_all_serve(self) -> None:
+    async def _report_all_serve(self) -> None:
         for slot in self.slots:
             await slot.serving.wait()
         structlog.get_logger().info("all_workers_serve", workers=len(self.slots))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Final
 
-CENTRAL_SYSTEM: Final = "central system"
+REGULATOR: Final = "regulator"
 """The name of the regulator's system in logs and readings."""
 
 

@@ -1,11 +1,11 @@
-"""The contract of a regulator's central system: its messages, its answers and its rejections.
+"""The contract of a regulator's system: its messages, its answers and its rejections.
 
-It implements RULEBOOK R-1, R-2 and regulation ID-01 to ID-05 (the central system issues both ids, each of 16
+It implements RULEBOOK R-1, R-2 and regulation ID-01 to ID-05 (the regulator issues both ids, each of 16
 characters; purchases and stages are numbered without gaps), PG-09 (no cancellation: a void round is a stage whose
 stake is returned), PG-10 (order of messages), PG-11 (transaction ids), IT-04 (cap per participation) and IT-06 (the
 amounts of a participation balance).
 
-What every central system promises:
+What every regulator promises:
 
 - A transaction id never changes over retries. The same id with the same data gets the first answer again; with other
   data it is a conflict.
@@ -14,7 +14,7 @@ What every central system promises:
   the same transaction id settles it.
 
 Without an id of the regulator no round starts. The embedded default is
-`rgs.adapters.embedded.regulator.EmbeddedRegister`.
+`rgs.adapters.embedded.regulator.EmbeddedRegulator`.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from rgs.ports.amounts import check_amount
 class SessionOpening:
     """A session begins. `reference` is our own id of it; the cap is for all purchases of a participation together.
 
-    `test_register_allowed` says whether the jurisdiction allows a test register. It is not sent to a real system.
+    `test_regulator_allowed` says whether the jurisdiction allows a test regulator. It is not sent to a real system.
     """
 
     transaction_id: str
     reference: str
     operator: str
     jurisdiction: str
-    test_register_allowed: bool
+    test_regulator_allowed: bool
     ruleset: str
     currency: str
     participation_cap_minor: int
@@ -111,13 +111,13 @@ class StageReport:
     final_hash: str = ""
 
 
-_OURS: Final = frozenset({"test_register_allowed", "session_id"})
+_OURS: Final = frozenset({"test_regulator_allowed", "session_id"})
 _REGULATOR_ID: Final = re.compile(f"[{REGULATOR_ID_ALPHABET}]{{{REGULATOR_ID_CHARACTERS}}}")
 
 
 @unique
 class Rejection(StrEnum):
-    """Why a central system refuses. The names are ours: its adapter maps the codes of a real system to them."""
+    """Why a regulator refuses. The names are ours: its adapter maps the codes of a real system to them."""
 
     TRANSACTION_CONFLICT = "TRANSACTION_CONFLICT"  # the transaction id was used with other data
     REFERENCE_USED = "REFERENCE_USED"  # our own id of a session or participation stands for another one already
@@ -139,7 +139,7 @@ class Rejection(StrEnum):
     BALANCE_MISMATCH = "BALANCE_MISMATCH"  # the final balance is not bought - staked + returned
     SEATED = "SEATED"  # a participation of the session has not ended
     TOTALS_MISMATCH = "TOTALS_MISMATCH"  # the day's totals are not those of the messages; `metadata["limit"]` is
-    LIMIT_REACHED = "LIMIT_REACHED"  # a limit of the player's that the central system keeps
+    LIMIT_REACHED = "LIMIT_REACHED"  # a limit of the player's that the regulator keeps
     JURISDICTION_REFUSED = "JURISDICTION_REFUSED"  # this system does not serve that jurisdiction, or that game in it
     INVALID_FIELD = "INVALID_FIELD"  # a field is missing, malformed or outside its limit; `metadata["field"]`
 
@@ -207,9 +207,9 @@ _CHECKS: Final[Mapping[str, Callable[[Any, str], object]]] = {
 
 
 def checked_fields(message: _Message) -> dict[str, Any]:
-    """The fields of a message that a central system gets, by name; InvalidFieldError or FormatError for a bad value.
+    """The fields of a message that a regulator gets, by name; InvalidFieldError or FormatError for a bad value.
 
-    The field `test_register_allowed` and a stage's `session_id` are left out: they stay with us.
+    The field `test_regulator_allowed` and a stage's `session_id` are left out: they stay with us.
     """
     sent = {field.name: getattr(message, field.name) for field in fields(message) if field.name not in _OURS}
     for name, value in sent.items():
@@ -218,11 +218,11 @@ def checked_fields(message: _Message) -> dict[str, Any]:
     return sent
 
 
-def verify_test_register_allowed(opening: SessionOpening) -> None:
-    """Raise JurisdictionError unless the session's jurisdiction allows a test register."""
-    if opening.test_register_allowed is not True:
+def verify_test_regulator_allowed(opening: SessionOpening) -> None:
+    """Raise JurisdictionError unless the session's jurisdiction allows a test regulator."""
+    if opening.test_regulator_allowed is not True:
         raise JurisdictionError(
-            f"jurisdiction {opening.jurisdiction} allows no test register",
+            f"jurisdiction {opening.jurisdiction} allows no test regulator",
             field="jurisdiction",
             jurisdiction=opening.jurisdiction,
         )
@@ -230,26 +230,26 @@ def verify_test_register_allowed(opening: SessionOpening) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RegulatorSession:
-    """The id that the central system issued for a session."""
+    """The id that the regulator issued for a session."""
 
     regulator_session_id: str
-    test_register: bool
+    test_regulator: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RegulatorParticipation:
-    """The id that the central system issued with the first purchase; every further purchase repeats it."""
+    """The id that the regulator issued with the first purchase; every further purchase repeats it."""
 
     regulator_participation_id: str
-    test_register: bool
+    test_regulator: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RegulatorReceipt:
-    """The central system has entered the message."""
+    """The regulator has entered the message."""
 
     transaction_id: str
-    test_register: bool
+    test_regulator: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +299,8 @@ class ModuleReport:
 _Message = SessionOpening | Purchase | StageReport | ParticipationEnd | SessionClose | DayAlignment | DayTotals
 
 
-class CentralSystem(Protocol):
-    """A regulator's central system. Every method names its rejections, in the order of the checks.
+class Regulator(Protocol):
+    """A regulator's system. Every method names its rejections, in the order of the checks.
 
     Every method may raise RegulatorUnavailableError, after which the outcome of the call is unknown; InvalidFieldError
     or FormatError for a malformed value; and the rejection TRANSACTION_CONFLICT.

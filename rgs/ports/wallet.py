@@ -28,7 +28,7 @@ from rgs.ports.amounts import check_amount
 
 
 @unique
-class Leg(StrEnum):
+class TransferPurpose(StrEnum):
     """What a transfer is for: PURCHASE and PAYOUT in the participation model, BET and RETURN in seamless mode."""
 
     PURCHASE = "purchase"
@@ -37,16 +37,16 @@ class Leg(StrEnum):
     RETURN = "return"
 
 
-DEBIT_LEGS: Final = (Leg.PURCHASE, Leg.BET)
-CREDIT_LEGS: Final = (Leg.PAYOUT, Leg.RETURN)
+DEBIT_PURPOSES: Final = (TransferPurpose.PURCHASE, TransferPurpose.BET)
+CREDIT_PURPOSES: Final = (TransferPurpose.PAYOUT, TransferPurpose.RETURN)
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
     """What a wallet is asked for. A retry repeats every field.
 
-    `reference` is our id of the participation. In seamless mode (`leg` BET or RETURN) it is our id of the session, and
-    `round_reference` is that of the round; without seamless mode `round_reference` is empty.
+    `reference` is our id of the participation. In seamless mode (`purpose` BET or RETURN) it is our id of the session,
+    and `round_reference` is that of the round; without seamless mode `round_reference` is empty.
     """
 
     operator: str
@@ -55,41 +55,46 @@ class Transfer:
     amount_minor: int
     transaction_id: str
     reference: str
-    leg: Leg
+    purpose: TransferPurpose
     round_reference: str = ""
 
     @property
     def row_reference(self) -> str:
-        """The reference that a wallet's book shows: `reference`, in seamless mode `session:leg:round`."""
-        return f"{self.reference}:{self.leg}:{self.round_reference}" if self.round_reference else self.reference
+        """The reference that a wallet's book shows: `reference`, in seamless mode `session:purpose:round`."""
+        return f"{self.reference}:{self.purpose}:{self.round_reference}" if self.round_reference else self.reference
 
 
 def check_debit(transfer: Transfer) -> Transfer:
     """The transfer if a debit or a rollback may ask for it; InvalidFieldError or FormatError if not."""
-    return _check(transfer, DEBIT_LEGS, least_minor=1)
+    return _check(transfer, DEBIT_PURPOSES, least_minor=1)
 
 
 def check_credit(transfer: Transfer) -> Transfer:
     """The transfer if a credit may ask for it, an amount of 0 included; InvalidFieldError or FormatError if not."""
-    return _check(transfer, CREDIT_LEGS, least_minor=0)
+    return _check(transfer, CREDIT_PURPOSES, least_minor=0)
 
 
-def _check(transfer: Transfer, legs: tuple[Leg, Leg], least_minor: int) -> Transfer:
-    """`legs` are the allowed purposes: the first without a round, the second with one."""
+def _check(transfer: Transfer, purposes: tuple[TransferPurpose, TransferPurpose], least_minor: int) -> Transfer:
+    """`purposes` are the allowed purposes: the first without a round, the second with one."""
     check_ulid(transfer.transaction_id, "transaction_id")
     check_amount(transfer.amount_minor, "amount_minor", least_minor)
     check_name(transfer.operator, "operator")
     check_reference(transfer.player, "player")
     parse_currency(transfer.currency)
     check_reference(transfer.reference, "reference")
-    leg = transfer.leg
-    if leg not in legs:
-        raise InvalidFieldError(f"leg {leg} is not {' or '.join(legs)}", field="leg", value=leg, limit=" ".join(legs))
-    if leg == legs[1]:
+    purpose = transfer.purpose
+    if purpose not in purposes:
+        raise InvalidFieldError(
+            f"purpose {purpose} is not {' or '.join(purposes)}",
+            field="purpose",
+            value=purpose,
+            limit=" ".join(purposes),
+        )
+    if purpose == purposes[1]:
         check_reference(transfer.round_reference, "round_reference")
     elif transfer.round_reference:
         value = transfer.round_reference[:80]
-        raise InvalidFieldError(f"a {leg} belongs to no round", field="round_reference", value=value)
+        raise InvalidFieldError(f"a {purpose} belongs to no round", field="round_reference", value=value)
     return transfer
 
 

@@ -54,16 +54,16 @@ class CosignedNews:
         self._known = known
         self._events = events
         self._clock = clock
-        self._told = known()
-        self._told_ms = clock.running_ms()
+        self._reported = known()
+        self._reported_ms = clock.running_ms()
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Sign an event if a newer checkpoint is known and the period has passed. StoreError."""
         now_ms = self._clock.running_ms()
-        if now_ms - self._told_ms < PERIOD_MS:
+        if now_ms - self._reported_ms < PERIOD_MS:
             return
         newest = self._known()
-        if newest is None or newest == self._told:
+        if newest is None or newest == self._reported:
             return
-        await self._events.tell(EventCode.CHECKPOINT_KNOWN, subject=newest.origin, after=f"{newest.size} {newest.root}")
-        self._told, self._told_ms = newest, now_ms
+        await self._events.emit(EventCode.CHECKPOINT_KNOWN, subject=newest.origin, after=f"{newest.size} {newest.root}")
+        self._reported, self._reported_ms = newest, now_ms

@@ -13,7 +13,7 @@ from typing import Final, TypedDict, Unpack
 
 from rgs.core.clock import Clock
 from rgs.core.times import format_time
-from rgs.store.changes import Answer, Change, Draft, LargeWinTold, MetaSet, Record, Signed
+from rgs.store.changes import Answer, Change, Draft, LargeWinReported, MetaSet, Record, Signed
 from rgs.store.interface import Store
 
 FLOOD_PERIOD_MS = 60_000
@@ -93,7 +93,7 @@ class Events:
         self._since_ms = 0
         self._log_key = ""
 
-    async def tell(
+    async def emit(
         self,
         code: EventCode,
         *,
@@ -119,26 +119,26 @@ class Events:
         while counted:
             (code, reason), times = counted.popitem()
             try:
-                await self.tell(code, reason=reason, after=str(times))
+                await self.emit(code, reason=reason, after=str(times))
             except BaseException:
                 counted[code, reason] = times
                 self._counted.update(counted)  # none is lost: the next flush signs them
                 raise
 
-    async def tell_wins(self) -> int:
+    async def report_wins(self) -> int:
         """Sign an event for each large win in the store, each once; how many there were."""
         wins = await self._store.large_wins(WINS_BATCH)
         for win in wins:
-            await self.tell(
+            await self.emit(
                 EventCode.LARGE_WIN,
                 after=str(win.won_minor),
                 session_id=win.session_id,
                 round_id=win.round_id,
-                records=(LargeWinTold(win.round_id),),
+                records=(LargeWinReported(win.round_id),),
             )
         return len(wins)
 
-    async def tell_log_key(self, vkey: str) -> None:
+    async def report_log_key(self, vkey: str) -> None:
         """Sign once that the transparency log is signed by this verifier key from now on."""
         if not vkey or vkey == self._log_key:
             return
@@ -146,10 +146,10 @@ class Events:
         if before != vkey:
             records = (MetaSet(LOG_KEY, vkey),)
             origin = vkey.partition("+")[0]
-            await self.tell(EventCode.LOG_KEY_STARTED, subject=origin, before=before, after=vkey, records=records)
+            await self.emit(EventCode.LOG_KEY_STARTED, subject=origin, before=before, after=vkey, records=records)
         self._log_key = vkey
 
-    async def tell_configuration(self, node: str, sha256: str, *, first_boot: bool) -> None:
+    async def report_configuration(self, node: str, sha256: str, *, first_boot: bool) -> None:
         """Sign that the node's configuration has changed since its last start; only the two hashes are named."""
         key = f"configuration {node}"
         before = await self._store.meta(key)
@@ -159,4 +159,4 @@ class Events:
         if first_boot and not before:
             await self._store.commit(Change(records=(record,)))
             return
-        await self.tell(EventCode.CONFIGURATION_CHANGED, subject=node, before=before, after=sha256, records=(record,))
+        await self.emit(EventCode.CONFIGURATION_CHANGED, subject=node, before=before, after=sha256, records=(record,))

@@ -18,7 +18,7 @@ from rgs.core.clock import Clock
 from rgs.store.changes import Change, MetaSet
 from rgs.store.interface import Store
 
-LOOK_MS: Final = 600_000
+POLL_MS: Final = 600_000
 """The pause after there was nothing to drop."""
 HOUR_MS: Final = 3_600_000
 CUTS: Final = 12
@@ -47,7 +47,7 @@ class Answers:
         """Up to when this process has counted, by the monotonic clock."""
         self._next_ms = 0
 
-    async def look(self) -> int:
+    async def poll(self) -> int:
         """Drop some answers that are older than the window; how many were dropped."""
         running_ms = self._clock.running_ms()
         if running_ms < self._next_ms or not self._clock.is_trusted or not await self._store.lead(DUTY):
@@ -55,17 +55,17 @@ class Answers:
         now_ms, before_ms = self._clock.now_ms(), await self._count(running_ms)
         gone = await self._store.forget_answers(now_ms, before_ms)
         if not gone:
-            self._next_ms = running_ms + LOOK_MS
+            self._next_ms = running_ms + POLL_MS
         return gone
 
     async def _count(self, running_ms: int) -> int:
         """Count how long the server has run, and make a cut if it is time; answers before the result may be dropped."""
         now_ms, window_ms = self._clock.now_ms(), self._window_ms
         who, _, kept = (await self._store.meta(KEY)).partition(" ")
-        ran, *told = kept.split() or ["0"]
+        ran, *result = kept.split() or ["0"]
         ran_ms = int(ran)
         # A cut from the future was made before the clock was set back.
-        cuts = [cut for cut in (_Cut(*map(int, text.split(":"))) for text in told) if cut.time_ms <= now_ms]
+        cuts = [cut for cut in (_Cut(*map(int, text.split(":"))) for text in result) if cut.time_ms <= now_ms]
         if who == self._who and self._counted_ms:
             ran_ms += running_ms - self._counted_ms
         self._counted_ms = running_ms

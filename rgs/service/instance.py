@@ -8,8 +8,8 @@ Only then comes the first draw. End: `instance_end` with the number of the last 
 The draw window bounds the draws in flight, which is how many a lost instance leaves unknown. It is small at the start.
 Under load a `draw_window` statement doubles it; draws wait for its commit.
 
-`turn` continues as the node's next instance under another node key, without a stop: new rounds wait until the draws in
-flight are committed, then one transaction ends this instance and starts the next, with a small window. Once the
+`handover` continues as the node's next instance under another node key, without a stop: new rounds wait until the draws
+in flight are committed, then one transaction ends this instance and starts the next, with a small window. Once the
 generator has failed, nothing is drawn: dealt rounds are played out, and no new ones start.
 """
 
@@ -28,7 +28,7 @@ from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time
 from rgs.service.cosigned import CosignedCheckpoint
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, Draft, LatchSet, Record, StoreError, StoreRefusedError, Turn
+from rgs.store.changes import Change, Draft, InstanceHandover, LatchSet, Record, StoreError, StoreRefusedError
 from rgs.store.interface import RECOVERING, InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
@@ -84,10 +84,10 @@ class Instance:
         self._growing: asyncio.Task[None] | None = None
         self._landed = asyncio.Event()
         """Set when the last draw in flight has been committed or accounted for."""
-        self._turning: asyncio.Task[None] | None = None
+        self._handing_over: asyncio.Task[None] | None = None
         self._failure = ""
         """Code of the first failure of the generator or its source."""
-        self._failure_told = False
+        self._failure_reported = False
         self.boot_no = 0
         self.name = ""
         """Empty before the start."""
@@ -145,7 +145,7 @@ class Instance:
             node_signer=node_signer,
             signer=signer,
         )
-        await self.tell_lost(own_only=self._shared and not recovers)
+        await self.report_lost(own_only=self._shared and not recovers)
         for artifact in artifacts:
             await self._sign(
                 "artifact", _artifact_body(artifact), artifact=(artifact.sha256, artifact.name, artifact.content)
@@ -153,7 +153,7 @@ class Instance:
         for event in self._generator.events():
             await self._sign("event", _life_body(event.kind, event.reason, self.name))
 
-    async def tell_lost(self, *, own_only: bool = False) -> int:
+    async def report_lost(self, *, own_only: bool = False) -> int:
         """Sign `instance_lost` for instances without a valid lease, each with its last durable numbers; how many were.
         `own_only`: only for earlier instances of this worker, whatever their lease says.
         """
@@ -194,7 +194,7 @@ class Instance:
 
     # --- from one instance to the next ----------------------------------------------------------------------------
 
-    async def turn(self, node_signer: Signer, drafts: Sequence[Draft]) -> None:
+    async def hand_over(self, node_signer: Signer, drafts: Sequence[Draft]) -> None:
         """End this instance and continue as the next one, started by this node key, which signs `drafts`. Once begun,
         the change completes even if the caller is cancelled.
 
@@ -206,23 +206,23 @@ class Instance:
             signer = Ed25519Signer.from_seed(generator.entropy.read(KEY_SEED_BYTES))
         except RngError:
             raise RngUnavailableError("the generator of the next instance did not start") from None
-        if self._turning is not None or self.boot_no + 1 != boot_no:
+        if self._handing_over is not None or self.boot_no + 1 != boot_no:
             raise RngUnavailableError("another instance follows this one already")
         change = partial(self._turn_change, node_signer, signer, generator, boot_no, tuple(drafts))
-        self._turning = asyncio.create_task(self._turn(generator, boot_no, change))
-        await asyncio.shield(self._turning)
+        self._handing_over = asyncio.create_task(self._hand_over(generator, boot_no, change))
+        await asyncio.shield(self._handing_over)
 
-    async def turned(self) -> None:
-        """Wait until no `turn` is under way."""
-        while self._turning is not None:
-            await asyncio.wait([self._turning])
+    async def handed_over(self) -> None:
+        """Wait until no `handover` is under way."""
+        while self._handing_over is not None:
+            await asyncio.wait([self._handing_over])
 
     async def ready(self) -> None:
         """Wait until a draw is possible. Call it before each draw, with no other wait between.
 
         StoreError: the window is full and its growth could not be committed.
         """
-        await self.turned()
+        await self.handed_over()
         while self._draws_out >= self._store.draw_window < self._draws_in_flight_max:
             if self._growing is None:
                 self._growing = asyncio.create_task(self._grow())
@@ -230,7 +230,7 @@ class Instance:
             growing = self._growing
             await asyncio.wait([growing])  # a cancelled caller does not cancel the growth
             growing.result()
-            await self.turned()
+            await self.handed_over()
 
     async def _grow(self) -> None:
         """Double the window, and commit it."""
@@ -245,7 +245,7 @@ class Instance:
         """Draws that no durable statement accounts for yet."""
         return self._in_flight + self._store.draws_owed
 
-    async def _turn(self, generator: Generator, boot_no: int, change: Callable[[], Change]) -> None:
+    async def _hand_over(self, generator: Generator, boot_no: int, change: Callable[[], Change]) -> None:
         try:
             while self._in_flight:
                 self._landed.clear()
@@ -259,7 +259,7 @@ class Instance:
             self.name, self.boot_no, self._last_draw_no = generator.instance, boot_no, 0
             ended.close()
         finally:
-            self._turning = None
+            self._handing_over = None
 
     def _turn_change(
         self,
@@ -277,7 +277,7 @@ class Instance:
         first = [Draft("artifact", {**_artifact_body(artifact), "time": time}) for artifact in self._artifacts]
         lives = [_life_body(event.kind, event.reason, name) for event in generator.events()]
         first += [Draft("event", {**body, "time": time}) for body in lives]
-        turn = Turn(
+        handover = InstanceHandover(
             instance=name,
             node=self._node,
             boot_no=boot_no,
@@ -293,12 +293,12 @@ class Instance:
         return Change(
             drafts=(Draft("event", {**closed, "time": time}), Draft("instance_end", end)),
             ends=(self.name, now_ms),
-            turn=turn,
+            handover=handover,
         )
 
     async def end(self, reason: str) -> None:
         """Sign the last statement. Nothing can be drawn or committed afterwards."""
-        await self.turned()
+        await self.handed_over()
         event = self._generator.close()
         await self._sign("event", _life_body(event.kind, event.reason, self.name))
         now_ms = self._clock.now_ms()
@@ -327,7 +327,7 @@ class Instance:
 
     def draw(self) -> Draw:
         """Draw the bytes of a deck. RngUnavailableError after a failure, or if too many draws wait for their commit."""
-        if self._turning is not None:
+        if self._handing_over is not None:
             raise RngUnavailableError("another instance is about to begin")
         in_flight, window = self._draws_out, self._store.draw_window
         if in_flight >= window:
@@ -349,14 +349,14 @@ class Instance:
         if not self._in_flight:
             self._landed.set()
 
-    async def tell_failure(self) -> None:
+    async def report_failure(self) -> None:
         """Sign a failure of the generator or its source once, and latch the node's guard in the same commit: it stays
         closed over restarts until an admin clears it. Dealt rounds continue.
         """
         reason = self._failure or self.failure
-        if not reason or self._failure_told:
+        if not reason or self._failure_reported:
             return
-        self._failure_told = True
+        self._failure_reported = True
         try:
             await self._sign(
                 "event",
@@ -364,7 +364,7 @@ class Instance:
                 records=(LatchSet(self._node, RNG_GUARD, reason, self._clock.now_ms()),),
             )
         except BaseException:
-            self._failure_told = False
+            self._failure_reported = False
             raise
 
     def random_bytes(self, n_bytes: int) -> bytes:

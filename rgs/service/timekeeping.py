@@ -54,12 +54,12 @@ class Timekeeping:
 
     async def ask(self) -> None:
         """Ask the database for its time, if it has a clock of its own. StoreError."""
-        asked_ms = self._clock.running_ms()
-        told_ms = await self._store.clock_ms()
-        if told_ms is not None:
-            self._clock.hear(told_ms, asked_ms)
+        requested_ms = self._clock.running_ms()
+        reported_ms = await self._store.clock_ms()
+        if reported_ms is not None:
+            self._clock.hear(reported_ms, requested_ms)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """`ask` if it is time to. StoreError."""
         now_ms = self._clock.running_ms()
         if now_ms >= self._ask_ms or not self._clock.is_trusted:

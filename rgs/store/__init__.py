@@ -1,1 +1,1 @@
-"""All SQL of the house: schema, migrations, the main store, the embedded wallet and the embedded register."""
+"""All SQL of the server: schema, migrations, the main store, the embedded wallet and the embedded regulator."""

@@ -41,8 +41,8 @@ class PostgresAddress:
             return "postgresql://"
         _, user, hosts, database, query = matched.groups(default="")
         user = user.partition(":")[0]
-        told = "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] not in _SECRETS)
-        return "".join(["postgresql://", user, "@" if user else "", hosts, database, "?" if told else "", told])
+        result = "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] not in _SECRETS)
+        return "".join(["postgresql://", user, "@" if user else "", hosts, database, "?" if result else "", result])
 
     def __repr__(self) -> str:
         return f"PostgresAddress({self})"

@@ -87,7 +87,7 @@ class Answer:
 
 
 @unique
-class AffairStage(IntEnum):
+class OperationProgress(IntEnum):
     """How far an operation has moved money. It only rises, so that no process forgets what another one found out.
 
     UNKNOWN: a call got no answer and may have taken effect. PAID: the wallet holds the debit, the operation goes
@@ -101,7 +101,7 @@ class AffairStage(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Affair:
+class Operation:
     """An operation of several steps (ARCHITECTURE 2.17, one way forward). It is stored before its first outward call.
 
     `status`: pending; done; undone (refused or rolled back: `refusal` answers its request for ever); failed (as undone,
@@ -109,7 +109,7 @@ class Affair:
     one for `reason`; `next_ms` is when recovery tries again.
     """
 
-    affair_id: str
+    operation_id: str
     session_id: str
     kind: str
     status: str
@@ -122,7 +122,7 @@ class Affair:
     created_ms: int
     detail: str = ""
     """Canonical JSON of what else the request asked."""
-    stage: int = AffairStage.BEGUN
+    progress: int = OperationProgress.BEGUN
     attempts: int = 0
     next_ms: int = 0
     reason: str = ""
@@ -306,7 +306,7 @@ class LargeWin:
 
 
 @dataclass(frozen=True, slots=True)
-class LargeWinTold:
+class LargeWinReported:
     """The event of a large win is in the same commit."""
 
     round_id: str
@@ -328,7 +328,7 @@ class TokenDropped:
 
 
 @dataclass(frozen=True, slots=True)
-class BalanceTold:
+class BalanceReported:
     """The balance that a session's wallet named last. It decides nothing, so the session keeps its version."""
 
     balance_minor: int
@@ -350,10 +350,10 @@ Record = (
     | AllowListChanged
     | MetaSet
     | LargeWin
-    | LargeWinTold
+    | LargeWinReported
     | TokenKept
     | TokenDropped
-    | BalanceTold
+    | BalanceReported
     | DayAligned
     | ReportsHeld
     | ReportsReleased
@@ -365,7 +365,7 @@ Record = (
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class InstanceHandover:
     """The instance that follows the one that ends with this change. From here on the store signs as it."""
 
     instance: str
@@ -393,8 +393,8 @@ class Change:
     round: Round | None = None
     drafts: tuple[Draft, ...] = ()
     answer: Answer | None = None
-    affair: Affair | None = None
-    owed: Affair | None = None
+    operation: Operation | None = None
+    credit: Operation | None = None
     """Another operation: the credit that the player is owed by this change."""
     counted: DayCount | None = None
     report: StageReport | None = None
@@ -413,7 +413,7 @@ class Change:
     """What admins and guards leave beside their events."""
     ends: tuple[str, int] | None = None
     """(instance, end time) whose row this change ends: its own at `instance_end`, another's at `instance_lost`."""
-    turn: Turn | None = None
+    handover: InstanceHandover | None = None
     """After this change the store signs as another instance. Such a change is a transaction of its own."""
 
 

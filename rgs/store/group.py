@@ -17,14 +17,14 @@ from rgs.store.changes import (
     Change,
     DayCount,
     Draft,
+    InstanceHandover,
     LargeWin,
     Record,
     SessionRaceError,
     Signed,
     StoreError,
-    Turn,
 )
-from rgs.store.rows import AFFAIRS, DAYS, REPORTS, ROUNDS, SESSIONS, AnswerRow, PrivateRow, SignedRow, totals_row
+from rgs.store.rows import DAYS, OPERATIONS, REPORTS, ROUNDS, SESSIONS, AnswerRow, PrivateRow, SignedRow, totals_row
 from rgs.store.writer import CommitOutcome
 
 
@@ -59,7 +59,7 @@ class Group:
         self.statements: list[tuple[Any, ...]] = []
         self.privates: list[tuple[Any, ...]] = []
         self.answers: list[tuple[Any, ...]] = []
-        self.affairs: list[tuple[Any, ...]] = []
+        self.operations: list[tuple[Any, ...]] = []
         self.reports: list[tuple[Any, ...]] = []
         self._days: dict[tuple[str, str, str], list[int]] = {}
         self.artifacts: list[tuple[Any, ...]] = []
@@ -130,24 +130,26 @@ class Group:
             outcomes.append(self.add(change))
         return outcomes
 
-    def turned(self, turn: Turn) -> Group:
+    def turned(self, handover: InstanceHandover) -> Group:
         """The first statements of the instance that follows this one; its `instance_start` names the numbers that this
         one ends with. StoreError unless every draw of this one is accounted for.
         """
-        if self.draw_no != turn.last_draw_no:
+        if self.draw_no != handover.last_draw_no:
             raise StoreError(
-                f"{turn.last_draw_no} draws were made, {self.draw_no} are accounted for: the instance cannot end"
+                f"{handover.last_draw_no} draws were made, {self.draw_no} are accounted for: the instance cannot end"
             )
-        begun = Group(SigningIdentity(turn.instance, turn.signer), self._large_win_minor)
+        begun = Group(SigningIdentity(handover.instance, handover.signer), self._large_win_minor)
         previous_boot = {
             "instance": self.instance,
             "last_draw_no": str(self.draw_no),
             "last_statement_no": str(self.statement_no),
         }
-        begun.start(replace(turn.start, body={**turn.start.body, "previous_boot": previous_boot}), turn.node_signer)
-        for draft in turn.drafts:
+        begun.start(
+            replace(handover.start, body={**handover.start.body, "previous_boot": previous_boot}), handover.node_signer
+        )
+        for draft in handover.drafts:
             begun.sign(draft)
-        begun.artifacts.extend(turn.artifacts)
+        begun.artifacts.extend(handover.artifacts)
         return begun
 
     def add(self, change: Change) -> tuple[Signed, ...]:
@@ -189,7 +191,9 @@ class Group:
                     last.instance if last else "", last.statement_no if last else 0, answer.time_ms,
                 )
             )  # fmt: skip
-        self.affairs.extend(AFFAIRS.row(affair) for affair in (change.affair, change.owed) if affair is not None)
+        self.operations.extend(
+            OPERATIONS.row(operation) for operation in (change.operation, change.credit) if operation is not None
+        )
         if change.counted is not None:
             self._count(change.counted)
         if change.report is not None and last is not None:
@@ -249,7 +253,7 @@ def parted(changes: Sequence[Change], *, is_session_once: bool) -> Iterator[list
     for change in changes:
         ids = {one.session_id for one in (change.session, change.round) if one is not None}
         is_repeated = is_session_once and bool(ids & moved)
-        if part and (change.turn is not None or part[-1].turn is not None or is_repeated):
+        if part and (change.handover is not None or part[-1].handover is not None or is_repeated):
             yield part
             part, moved = [], set()
         part.append(change)

@@ -439,7 +439,7 @@ class Store(StoreReads):
         """Whether this process alone leads the duty now. Ask before each round of it."""
 
     @abstractmethod
-    async def tell(self, payload: str) -> None:
+    async def emit(self, payload: str) -> None:
         """Send it to every process that listens, this one too; best effort, nothing waits for it."""
 
     @abstractmethod

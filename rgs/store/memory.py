@@ -12,7 +12,7 @@ from rgs.core.rounds import Round, RoundStatus
 from rgs.core.sessions import Session
 from rgs.core.statements import KINDS
 from rgs.core.values import changed
-from rgs.store.changes import BalanceTold, Change, Signed
+from rgs.store.changes import BalanceReported, Change, Signed
 
 FRESH_MAX: Final = 10_000
 """Sessions kept in memory, some kilobytes each."""
@@ -46,15 +46,15 @@ class Memory:
     def _take_balances(self, change: Change) -> None:
         """The balances that wallets have named: they do not change the version of a session."""
         for record in change.records:
-            if isinstance(record, BalanceTold) and record.session_id in self._fresh:
+            if isinstance(record, BalanceReported) and record.session_id in self._fresh:
                 session, round_ = self._fresh[record.session_id]
-                told = changed(
+                result = changed(
                     session,
                     wallet_balance_minor=record.balance_minor,
                     wallet_credited_minor=record.credited_minor,
                     wallet_balance_ms=record.time_ms,
                 )
-                self._fresh[record.session_id] = (told, round_)
+                self._fresh[record.session_id] = (result, round_)
 
     def keep(self, change: Change, signed: tuple[Signed, ...]) -> None:
         """Keep what was just committed."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rgs.ports.regulator import StageReport
-from rgs.store.changes import Affair, DayCount, ReportsHeld
+from rgs.store.changes import DayCount, Operation, ReportsHeld
 from rgs.store.queries import Queries
-from rgs.store.rows import AFFAIRS, DAYS, HELD_REPORTS, REPORTS
+from rgs.store.rows import DAYS, HELD_REPORTS, OPERATIONS, REPORTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class OutboxRow:
     """
 
     kind: str
-    stage: int
+    progress: int
     count: int
     oldest_ms: int
 
@@ -30,53 +30,55 @@ class OutboxReads(Queries):
 
     # --- operations -----------------------------------------------------------------------------------------------
 
-    async def affair(self, affair_id: str) -> Affair | None:
-        return await self._first(AFFAIRS, "WHERE affair_id = ?", affair_id)
+    async def operation(self, operation_id: str) -> Operation | None:
+        return await self._first(OPERATIONS, "WHERE operation_id = ?", operation_id)
 
-    async def pending_affair(self, session_id: str) -> Affair | None:
+    async def pending_operation(self, session_id: str) -> Operation | None:
         """The one that the session waits for. Credits that are owed wait beside it."""
         return await self._first(
-            AFFAIRS, "WHERE session_id = ? AND status = 'pending' AND kind <> 'return'", session_id
+            OPERATIONS, "WHERE session_id = ? AND status = 'pending' AND kind <> 'credit'", session_id
         )
 
-    async def affair_of_request(self, party: str, method: str, request_id: str) -> Affair | None:
+    async def operation_of_request(self, party: str, method: str, request_id: str) -> Operation | None:
         """The operation that this request began: while it is pending, and for ever if it came to nothing."""
         where = "WHERE request_id = ? AND method = ? AND party = ? AND status IN ('pending', 'undone')"
-        return await self._first(AFFAIRS, where, request_id, method, party)
+        return await self._first(OPERATIONS, where, request_id, method, party)
 
-    async def opening_of_request(self, party: str, request_id: str) -> Affair | None:
+    async def opening_of_request(self, party: str, request_id: str) -> Operation | None:
         """The operation by which this `OpenSession` opened its session. It is kept for ever: no request opens two."""
         where = "WHERE request_id = ? AND method = 'OpenSession' AND party = ? AND kind = 'open' AND status = 'done'"
-        return await self._first(AFFAIRS, where, request_id, party)
+        return await self._first(OPERATIONS, where, request_id, party)
 
-    async def pending_affairs(self, limit: int, after: str = "") -> list[Affair]:
+    async def pending_operations(self, limit: int, after: str = "") -> list[Operation]:
         """The oldest unfinished operations after the operation `after`: what recovery continues."""
         # Named, because the order would tempt the planner to walk over all operations that ever were.
-        where = "INDEXED BY affairs_in_order WHERE status = 'pending' AND affair_id > ? ORDER BY affair_id LIMIT ?"
-        return await self._found(AFFAIRS, where, after, limit)
+        where = (
+            "INDEXED BY operations_in_order WHERE status = 'pending' AND operation_id > ? ORDER BY operation_id LIMIT ?"
+        )
+        return await self._found(OPERATIONS, where, after, limit)
 
-    async def owed_affairs(self, operator: str, after: str, limit: int) -> list[Affair]:
+    async def pending_credits(self, operator: str, after: str, limit: int) -> list[Operation]:
         """Credits that no wallet has taken yet, oldest first; those of all operators for an empty name."""
         where = (
-            "INDEXED BY affairs_owed WHERE status = 'pending' AND kind IN ('end', 'return') AND affair_id > ?"
-            " AND (? = '' OR party = ?) ORDER BY affair_id LIMIT ?"
+            "INDEXED BY pending_credits WHERE status = 'pending' AND kind IN ('end', 'credit') AND operation_id > ?"
+            " AND (? = '' OR party = ?) ORDER BY operation_id LIMIT ?"
         )
-        return await self._found(AFFAIRS, where, after, operator, operator, limit)
+        return await self._found(OPERATIONS, where, after, operator, operator, limit)
 
-    async def owed_return(self, session_id: str) -> Affair | None:
+    async def round_credit(self, session_id: str) -> Operation | None:
         """The newest credit of a session's rounds that the wallet has not taken."""
-        where = "WHERE session_id = ? AND status = 'pending' AND kind = 'return' ORDER BY affair_id DESC LIMIT 1"
-        return await self._first(AFFAIRS, where, session_id)
+        where = "WHERE session_id = ? AND status = 'pending' AND kind = 'credit' ORDER BY operation_id DESC LIMIT 1"
+        return await self._first(OPERATIONS, where, session_id)
 
     async def outbox(self) -> list[OutboxRow]:
         """What waits, by kind and stage."""
-        affairs = (
-            "SELECT kind, stage, count(*), min(created_ms) FROM affairs INDEXED BY affairs_in_order"
-            " WHERE status = 'pending' GROUP BY kind, stage ORDER BY kind, stage"
+        operations = (
+            "SELECT kind, progress, count(*), min(created_ms) FROM operations INDEXED BY operations_in_order"
+            " WHERE status = 'pending' GROUP BY kind, progress ORDER BY kind, progress"
         )
         held = "SELECT subject FROM held_reports WHERE kind = 'stages'"
         query = "SELECT session_id, count(*), min(end_ms) FROM stage_reports GROUP BY session_id"
-        rows = [OutboxRow(*row) for row in await self._rows(affairs)]
+        rows = [OutboxRow(*row) for row in await self._rows(operations)]
         aside = {row[0] for row in await self._rows(held)}
         queued = await self._rows(query)
         for kind, found in (
@@ -109,7 +111,7 @@ class OutboxReads(Queries):
     async def days_to_align(self, before_day: str, before_ms: int, limit: int) -> list[DayCount]:
         """Days that are over and were not reported with these sums. Empty while something of them is under way."""
         waiting = (
-            "SELECT 1 FROM affairs INDEXED BY affairs_in_order WHERE status = 'pending'"
+            "SELECT 1 FROM operations INDEXED BY operations_in_order WHERE status = 'pending'"
             " AND kind IN ('purchase', 'end') AND created_ms < ? LIMIT 1"
         )
         queued = (

@@ -20,12 +20,12 @@ import duckdb
 
 from rgs.core.errors import RgsError
 from rgs.core.reconcile.facts import (
-    Leg,
     ReceiptRow,
-    RegisterEnd,
-    RegisterSession,
+    RegulatorEnd,
+    RegulatorSession,
     SeatFact,
     SessionFact,
+    SignedTransfer,
     Stage,
     Ticket,
     WalletRow,
@@ -52,7 +52,7 @@ class ReconciliationStoreError(RgsError):
 class RowCounts:
     """Rows of each table, in the order of the query that counts them."""
 
-    legs: int
+    transfers: int
     seats: int
     sessions: int
     wallet: int
@@ -118,14 +118,14 @@ class BookComparison:
             self._run(statement)
         return int(count)
 
-    def load_legs(self, path: Path) -> None:
-        """Take in the extract of legs that an earlier verifying pass wrote (`write_legs`)."""
-        self._run(sql.ATTACH_LEGS[0])
-        self._run(sql.ATTACH_LEGS[1], [str(path)])
+    def load_transfers(self, path: Path) -> None:
+        """Take in the extract of transfers that an earlier verifying pass wrote (`write_transfers`)."""
+        self._run(sql.ATTACH_TRANSFERS[0])
+        self._run(sql.ATTACH_TRANSFERS[1], [str(path)])
 
-    def write_legs(self, path: Path) -> None:
-        """The extract of legs as Parquet."""
-        self._run(sql.LEGS_OUT, [str(path)])
+    def write_transfers(self, path: Path) -> None:
+        """The extract of transfers as Parquet."""
+        self._run(sql.TRANSFERS_OUT, [str(path)])
 
     def parquet_rows(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """(row number from 1, values by column) of a Parquet file, in its order. Raises ReconciliationStoreError."""
@@ -171,7 +171,7 @@ class BookComparison:
             return set()
         if terms.wallet:
             for exactly in (True, False):
-                self._run(sql.NAME_LEGS, {"exactly": exactly})
+                self._run(sql.NAME_TRANSFERS, {"exactly": exactly})
         for statement in (*sql.NAME_SESSIONS, sql.NAME_PURCHASES):
             self._run(statement)
         left = {statement or session for statement, session in self._run(sql.STILL_NAMELESS).fetchall()}
@@ -182,17 +182,17 @@ class BookComparison:
         """Find the ids whose rows differ. Call once, after everything is loaded."""
         period = {"from_ms": terms.from_ms, "to_ms": terms.to_ms}
         clocks = {"clock_limit_ms": terms.clock_limit_ms}
-        told = {"is_regulator": terms.regulator}
-        self._run(sql.UNKNOWN_SESSIONS, told)
+        result = {"is_regulator": terms.regulator}
+        self._run(sql.UNKNOWN_SESSIONS, result)
         if terms.wallet:
             self._run(sql.MONEY_JOIN, period | clocks)
             self._run(sql.MONEY_TAKE)
-            joined, legs, rows = self._one(sql.MONEY_COUNTS)
-            if not joined == legs == rows:  # some id is there twice on a side and still agrees: look for it
+            joined, transfers, rows = self._one(sql.MONEY_COUNTS)
+            if not joined == transfers == rows:  # some id is there twice on a side and still agrees: look for it
                 self._run(sql.MONEY_REPEATED)
         else:
-            self._run(sql.LEGS_ALL)
-        self._run(sql.TICKETS, told)
+            self._run(sql.TRANSFERS_ALL)
+        self._run(sql.TICKETS, result)
         if terms.regulator:
             self._run(sql.TICKETS_TAKE, clocks)
             self._run(sql.ROUNDS_TAKE, clocks)
@@ -200,12 +200,14 @@ class BookComparison:
             self._run(sql.RECEIPTS_TAKE)
         self._run(sql.PARTICIPATIONS, period)
 
-    def money(self) -> Iterator[tuple[str, list[Leg], list[WalletRow], list[Ticket]]]:
+    def money(self) -> Iterator[tuple[str, list[SignedTransfer], list[WalletRow], list[Ticket]]]:
         """The facts of each transaction id whose rows differ, in order of the ids."""
-        for key, (legs, rows, tickets) in self._grouped(sql.SELECT_LEGS, sql.SELECT_WALLET, sql.SELECT_TICKETS):
+        for key, (transfers, rows, tickets) in self._grouped(
+            sql.SELECT_TRANSFERS, sql.SELECT_WALLET, sql.SELECT_TICKETS
+        ):
             yield (
                 key,
-                [Leg(*row) for row in legs],
+                [SignedTransfer(*row) for row in transfers],
                 [WalletRow(*row) for row in rows],
                 [Ticket(*row) for row in tickets],
             )
@@ -214,13 +216,13 @@ class BookComparison:
         """The rows of each account whose balances do not follow from each other, in order of time, each with whether
         its transaction id is among those that differ.
         """
-        if self._one(sql.TELLS_BALANCES)[0]:
+        if self._one(sql.REPORTS_BALANCES)[0]:
             self._run(sql.ACCOUNTS)
             for _, rows in groupby(self._stream(0, sql.SELECT_ACCOUNTS), key=itemgetter(0)):
                 yield ((WalletRow(*fields[:-1]), bool(fields[-1])) for _, _, fields in rows)
 
     def unknown_sessions(self) -> set[str]:
-        """Regulator's ids of sessions in the record that the register does not have."""
+        """Regulator's ids of sessions in the record that the regulator does not have."""
         return {row[0] for row in self._run(sql.SELECT_UNKNOWN).fetchall()}
 
     def rounds(self) -> Iterator[tuple[list[SeatFact], list[Stage]]]:
@@ -238,14 +240,14 @@ class BookComparison:
         for row in self._rows(self._run(sql.SELECT_OPEN_SEATS)):
             yield SeatFact(*row)
 
-    def sessions(self) -> Iterator[tuple[list[SessionFact], list[RegisterSession], list[RegisterEnd]]]:
+    def sessions(self) -> Iterator[tuple[list[SessionFact], list[RegulatorSession], list[RegulatorEnd]]]:
         """What both sides say of every session, by the regulator's id."""
-        streams = (sql.SELECT_SESSIONS, sql.SELECT_REGISTER_SESSIONS, sql.SELECT_REGISTER_ENDS)
+        streams = (sql.SELECT_SESSIONS, sql.SELECT_REGULATOR_SESSIONS, sql.SELECT_REGULATOR_ENDS)
         for _, (ours, known, ends) in self._grouped(*streams):
             yield (
                 [SessionFact(*row) for row in ours],
-                [RegisterSession(*row) for row in known],
-                [RegisterEnd(*row) for row in ends],
+                [RegulatorSession(*row) for row in known],
+                [RegulatorEnd(*row) for row in ends],
             )
 
     def ended(self) -> Iterator[SessionFact]:
@@ -285,7 +287,7 @@ class BookComparison:
         return self._run(sql.TOTALS, period).fetchall()
 
     def declared(self) -> list[tuple[Any, ...]]:
-        """The daily totals of the register: (date, operator, currency, rounds, bought, staked, returned, paid out)."""
+        """The daily totals of the regulator: (date, operator, currency, rounds, bought, staked, returned, paid out)."""
         return self._run(sql.DECLARED).fetchall()
 
     def counts(self) -> RowCounts:

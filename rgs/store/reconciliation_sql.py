@@ -1,7 +1,7 @@
 """The SQL of reconciliation, for duckdb: tables, loading, and the joins by id that leave only what does not agree.
 
 Everything is bound, nothing is put together; every result that is read has an ORDER BY. Table names follow
-`rgs.core.reconcile`: legs, seats and sessions are the record's, wallet and receipts the operator's, r_… the
+`rgs.core.reconcile`: transfers, seats and sessions are the record's, wallet and receipts the operator's, r_… the
 regulator's.
 """
 
@@ -11,12 +11,12 @@ from dataclasses import fields
 from typing import Final, get_type_hints
 
 from rgs.core.reconcile.facts import (
-    Leg,
     ReceiptRow,
-    RegisterEnd,
-    RegisterSession,
+    RegulatorEnd,
+    RegulatorSession,
     SeatFact,
     SessionFact,
+    SignedTransfer,
     Stage,
     Ticket,
     WalletRow,
@@ -43,15 +43,15 @@ def _columns(kind: type, *, but: tuple[str, ...] = ()) -> dict[str, str]:
 _JOINED: Final = ("currency", "is_session_known")
 """Fields that a query adds from other tables."""
 COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "legs": _columns(Leg),
+    "transfers": _columns(SignedTransfer),
     "seats": _columns(SeatFact),
     "sessions": _columns(SessionFact),
     "wallet": _columns(WalletRow),
     "receipts": _columns(ReceiptRow, but=_JOINED),
-    "r_sessions": _columns(RegisterSession, but=("closes", "closed_ms")),
+    "r_sessions": _columns(RegulatorSession, but=("closes", "closed_ms")),
     "r_purchases": _columns(Ticket, but=_JOINED),
     "r_stages": _columns(Stage, but=_JOINED),
-    "r_ends": _columns(RegisterEnd),
+    "r_ends": _columns(RegulatorEnd),
     "r_closes": {"regulator_session_id": "VARCHAR", "time_ms": "BIGINT"},
     "r_totals": {
         "date": "VARCHAR",
@@ -136,14 +136,14 @@ PLAIN_TAKE: Final = (
 PLAIN_DROP: Final = "DROP TABLE IF EXISTS plain"
 PARQUET_SCHEMA: Final = "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet(?)) ORDER BY 1"
 PARQUET_ROWS: Final = "SELECT * FROM read_parquet(?, file_row_number = true) ORDER BY file_row_number"
-ATTACH_LEGS: Final = ("DROP TABLE legs", "CREATE TABLE legs AS SELECT * FROM read_parquet(?)")
+ATTACH_TRANSFERS: Final = ("DROP TABLE transfers", "CREATE TABLE transfers AS SELECT * FROM read_parquet(?)")
 
 # --- one operator of several: what is another's by its own word goes, unless the record has it as this one's; what
 # names no operator stays ---
 
 ONE_OPERATOR: Final = (
     """DELETE FROM wallet WHERE operator NOT IN ('', ?)
-        AND transaction_id NOT IN (SELECT transaction_id FROM legs)""",
+        AND transaction_id NOT IN (SELECT transaction_id FROM transfers)""",
     """CREATE TABLE others AS SELECT regulator_session_id FROM r_sessions WHERE operator NOT IN ('', ?)
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM sessions) ORDER BY regulator_session_id""",
     "DELETE FROM r_totals WHERE operator NOT IN ('', ?)",
@@ -161,19 +161,19 @@ MONEY_JOIN: Final = """CREATE TABLE joined AS
         AND w.status = 'accepted' AND l.is_sound
         AND (l.operator = w.operator OR l.operator = '' OR w.operator = '')
         AND (w.reference = '' OR w.reference = l.reference
-            OR (l.source = 'money_leg' AND w.reference = l.session_id))
+            OR (l.source = 'transfer' AND w.reference = l.session_id))
         AND w.time_ms BETWEEN l.begun_ms - $clock_limit_ms AND l.time_ms + $clock_limit_ms
         AND (l.time_ms >= $from_ms AND l.time_ms < $to_ms) = (w.time_ms >= $from_ms AND w.time_ms < $to_ms)
         THEN NULL ELSE coalesce(l.transaction_id, w.transaction_id) END AS key, count(*) AS n
-    FROM legs l FULL JOIN wallet w ON l.transaction_id = w.transaction_id GROUP BY 1"""
+    FROM transfers l FULL JOIN wallet w ON l.transaction_id = w.transaction_id GROUP BY 1"""
 MONEY_TAKE: Final = "INSERT INTO money SELECT key FROM joined WHERE key IS NOT NULL ORDER BY key"
 MONEY_COUNTS: Final = """SELECT (SELECT coalesce(sum(n), 0) FROM joined WHERE key IS NULL),
-    (SELECT count(*) FROM legs WHERE transaction_id NOT IN (SELECT key FROM money)),
+    (SELECT count(*) FROM transfers WHERE transaction_id NOT IN (SELECT key FROM money)),
     (SELECT count(*) FROM wallet WHERE transaction_id NOT IN (SELECT key FROM money))"""
 MONEY_REPEATED: Final = """INSERT INTO money SELECT transaction_id FROM wallet GROUP BY transaction_id
-    HAVING count(*) > 1 UNION SELECT transaction_id FROM legs GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"""
-LEGS_ALL: Final = (
-    "INSERT INTO money SELECT transaction_id FROM legs GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"
+    HAVING count(*) > 1 UNION SELECT transaction_id FROM transfers GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"""
+TRANSFERS_ALL: Final = (
+    "INSERT INTO money SELECT transaction_id FROM transfers GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"
 )
 TICKETS: Final = """CREATE TABLE tickets AS SELECT coalesce(l.transaction_id, nullif(p.transaction_id, ''),
     'participation ' || p.regulator_participation_id || ' purchase ' || p.purchase_no) AS key, p.*,
@@ -181,10 +181,10 @@ TICKETS: Final = """CREATE TABLE tickets AS SELECT coalesce(l.transaction_id, nu
         AS currency,
     (NOT $is_regulator OR p.regulator_session_id IN (SELECT regulator_session_id FROM sessions)) AS is_known
     FROM r_purchases p LEFT JOIN (SELECT regulator_participation_id, purchase_no, min(transaction_id) AS transaction_id
-        FROM legs WHERE source = 'purchase' GROUP BY 1, 2) l
+        FROM transfers WHERE source = 'purchase' GROUP BY 1, 2) l
     ON l.regulator_participation_id = p.regulator_participation_id AND l.purchase_no = p.purchase_no"""
 TICKETS_TAKE: Final = """INSERT INTO money SELECT coalesce(l.transaction_id, t.key)
-    FROM (SELECT * FROM legs WHERE source = 'purchase') l FULL JOIN tickets t ON l.transaction_id = t.key
+    FROM (SELECT * FROM transfers WHERE source = 'purchase') l FULL JOIN tickets t ON l.transaction_id = t.key
     WHERE l.transaction_id IS NULL OR t.key IS NULL OR l.amount_minor <> t.amount_minor
         OR (l.player <> t.player AND l.player <> '' AND t.player <> '')
         OR (l.regulator_session_id <> t.regulator_session_id AND l.regulator_session_id <> '')
@@ -193,7 +193,7 @@ TICKETS_TAKE: Final = """INSERT INTO money SELECT coalesce(l.transaction_id, t.k
         OR t.time_ms NOT BETWEEN l.begun_ms - $clock_limit_ms AND l.time_ms + $clock_limit_ms
     UNION SELECT key FROM tickets GROUP BY key HAVING count(*) > 1 ORDER BY 1"""
 
-SELECT_LEGS: Final = """SELECT transaction_id, l.* FROM legs l WHERE transaction_id IN (SELECT key FROM money)
+SELECT_TRANSFERS: Final = """SELECT transaction_id, l.* FROM transfers l WHERE transaction_id IN (SELECT key FROM money)
     ORDER BY transaction_id, time_ms, statement"""
 SELECT_WALLET: Final = """SELECT transaction_id, w.* FROM wallet w WHERE transaction_id IN (SELECT key FROM money)
     ORDER BY transaction_id, time_ms, kind DESC, amount_minor, player, currency, status, reference"""
@@ -239,33 +239,33 @@ SELECT_RECEIPTS: Final = """SELECT (session_id, stage_no), r.*,
 SELECT_OPEN_SEATS: Final = "SELECT * FROM seats WHERE status = 'open' ORDER BY session_id, stage_no"
 SELECT_SESSIONS: Final = """SELECT regulator_session_id, s.* FROM sessions s WHERE regulator_session_id <> ''
     ORDER BY regulator_session_id, session_id"""
-SELECT_REGISTER_SESSIONS: Final = """SELECT r.regulator_session_id, r.regulator_session_id, r.reference, r.operator,
-        r.currency, r.opened_ms, r.ruleset, r.test_register, coalesce(c.n, 0), coalesce(c.time_ms, 0)
+SELECT_REGULATOR_SESSIONS: Final = """SELECT r.regulator_session_id, r.regulator_session_id, r.reference, r.operator,
+        r.currency, r.opened_ms, r.ruleset, r.test_regulator, coalesce(c.n, 0), coalesce(c.time_ms, 0)
     FROM r_sessions r LEFT JOIN (SELECT regulator_session_id, count(*) AS n, min(time_ms) AS time_ms FROM r_closes
         GROUP BY 1) c ON c.regulator_session_id = r.regulator_session_id
     ORDER BY r.regulator_session_id, r.opened_ms, r.reference"""
-SELECT_REGISTER_ENDS: Final = """SELECT regulator_session_id, regulator_session_id, regulator_participation_id, rounds,
+SELECT_REGULATOR_ENDS: Final = """SELECT regulator_session_id, regulator_session_id, regulator_participation_id, rounds,
     final_balance_minor, time_ms FROM r_ends
     ORDER BY regulator_session_id, regulator_participation_id, time_ms, final_balance_minor, rounds"""
 SELECT_ENDED: Final = "SELECT * FROM sessions WHERE ended_ms > 0 ORDER BY session_id"
 
 # --- what has no id of its own, for its private block is gone: found by the participation or session that it names ---
 
-HAS_NAMELESS: Final = """SELECT EXISTS (SELECT 1 FROM legs WHERE transaction_id = '')
+HAS_NAMELESS: Final = """SELECT EXISTS (SELECT 1 FROM transfers WHERE transaction_id = '')
     OR EXISTS (SELECT 1 FROM sessions WHERE regulator_session_id = '' AND is_whole)"""
-NAME_LEGS: Final = """UPDATE legs SET transaction_id = f.transaction_id FROM (
+NAME_TRANSFERS: Final = """UPDATE transfers SET transaction_id = f.transaction_id FROM (
     SELECT l.statement, w.transaction_id
     FROM (SELECT statement, participation_id AS reference, kind, CASE WHEN $exactly THEN amount_minor END AS amount,
             row_number() OVER (PARTITION BY participation_id, kind, amount ORDER BY time_ms, statement) AS n
-        FROM legs WHERE transaction_id = '' AND participation_id <> '') l
+        FROM transfers WHERE transaction_id = '' AND participation_id <> '') l
     JOIN (SELECT transaction_id, reference, kind, CASE WHEN $exactly THEN amount_minor END AS amount,
             row_number() OVER (PARTITION BY reference, kind, amount ORDER BY time_ms, transaction_id) AS n
         FROM wallet WHERE status = 'accepted' AND kind <> 'rollback'
-            AND transaction_id NOT IN (SELECT transaction_id FROM legs)
+            AND transaction_id NOT IN (SELECT transaction_id FROM transfers)
             AND transaction_id NOT IN (SELECT transaction_id FROM wallet WHERE kind = 'rollback')
-            AND reference IN (SELECT participation_id FROM legs WHERE transaction_id = '')) w
+            AND reference IN (SELECT participation_id FROM transfers WHERE transaction_id = '')) w
     ON l.reference = w.reference AND l.kind = w.kind AND l.n = w.n AND l.amount IS NOT DISTINCT FROM w.amount) f
-    WHERE legs.statement = f.statement"""
+    WHERE transfers.statement = f.statement"""
 NAME_SESSIONS: Final = (
     """UPDATE sessions SET regulator_session_id = r.id FROM (SELECT reference, min(regulator_session_id) AS id
         FROM r_sessions WHERE reference <> '' GROUP BY reference HAVING count(*) = 1) r
@@ -278,24 +278,24 @@ NAME_SESSIONS: Final = (
     """UPDATE seats SET regulator_session_id = s.regulator_session_id,
         regulator_participation_id = s.regulator_participation_id FROM sessions s WHERE seats.session_id = s.session_id
         AND (seats.regulator_session_id = '' OR seats.regulator_participation_id = '')""",
-    """UPDATE legs SET regulator_session_id = s.regulator_session_id,
-        regulator_participation_id = s.regulator_participation_id FROM sessions s WHERE legs.session_id = s.session_id
-        AND (legs.regulator_session_id = '' OR legs.regulator_participation_id = '')""",
+    """UPDATE transfers SET regulator_session_id = s.regulator_session_id,
+        regulator_participation_id = s.regulator_participation_id FROM sessions s WHERE transfers.session_id = s.session_id
+        AND (transfers.regulator_session_id = '' OR transfers.regulator_participation_id = '')""",
 )
-NAME_PURCHASES: Final = """UPDATE legs SET transaction_id = p.transaction_id
+NAME_PURCHASES: Final = """UPDATE transfers SET transaction_id = p.transaction_id
     FROM (SELECT regulator_participation_id, purchase_no, min(transaction_id) AS transaction_id FROM r_purchases
         WHERE transaction_id <> '' AND regulator_participation_id <> '' GROUP BY 1, 2) p
-    WHERE legs.transaction_id = '' AND legs.source = 'purchase' AND legs.purchase_no = p.purchase_no
-        AND legs.regulator_participation_id = p.regulator_participation_id"""
-STILL_NAMELESS: Final = """SELECT statement, '' FROM legs WHERE transaction_id = ''
+    WHERE transfers.transaction_id = '' AND transfers.source = 'purchase' AND transfers.purchase_no = p.purchase_no
+        AND transfers.regulator_participation_id = p.regulator_participation_id"""
+STILL_NAMELESS: Final = """SELECT statement, '' FROM transfers WHERE transaction_id = ''
     UNION ALL SELECT '', session_id FROM sessions WHERE regulator_session_id = '' ORDER BY 1, 2"""
-SET_ASIDE: Final = "DELETE FROM legs WHERE transaction_id = ''"
-STAND_IN: Final = "UPDATE legs SET transaction_id = 'statement ' || statement WHERE transaction_id = ''"
+SET_ASIDE: Final = "DELETE FROM transfers WHERE transaction_id = ''"
+STAND_IN: Final = "UPDATE transfers SET transaction_id = 'statement ' || statement WHERE transaction_id = ''"
 
 # --- balances: accounts in which some balance is not what another row begins from. In a chain of rows the balances
 # before and those after are the same but for the first and the last; which row it is, Python finds. ---
 
-TELLS_BALANCES: Final = "SELECT EXISTS (SELECT 1 FROM wallet WHERE balance_after_minor >= 0)"
+REPORTS_BALANCES: Final = "SELECT EXISTS (SELECT 1 FROM wallet WHERE balance_after_minor >= 0)"
 ACCOUNTS: Final = """CREATE TABLE accounts AS SELECT player, currency
     FROM (SELECT player, currency, time_ms, balance_after_minor AS after, balance_after_minor
             - CASE WHEN status <> 'accepted' THEN 0 WHEN kind = 'debit' THEN -amount_minor ELSE amount_minor END
@@ -309,7 +309,7 @@ SELECT_ACCOUNTS: Final = """SELECT (player, currency), transaction_id, kind, pla
     FROM (SELECT w.*, m.key IS NOT NULL AS is_doubtful, CASE WHEN m.key IS NULL THEN w.time_ms
             ELSE coalesce(l.time_ms, w.time_ms) END AS at_ms
         FROM wallet w LEFT JOIN (SELECT DISTINCT key FROM money) m ON m.key = w.transaction_id
-        LEFT JOIN (SELECT transaction_id, min(time_ms) AS time_ms FROM legs GROUP BY 1) l
+        LEFT JOIN (SELECT transaction_id, min(time_ms) AS time_ms FROM transfers GROUP BY 1) l
             ON l.transaction_id = w.transaction_id
         WHERE w.status <> 'pending' AND (w.player, w.currency) IN (SELECT (player, currency) FROM accounts))
     ORDER BY player, currency, at_ms, transaction_id, kind, amount_minor, status"""
@@ -323,7 +323,7 @@ TOTALS: Final = """
     FROM (SELECT time_ms // 86400000 AS day, operator, currency, game, 0 AS rounds,
             sum(CASE kind WHEN 'debit' THEN amount_minor WHEN 'rollback' THEN -amount_minor ELSE 0 END) AS bought,
             sum(CASE kind WHEN 'credit' THEN amount_minor ELSE 0 END) AS paid_out, 0 AS staked, 0 AS returned
-        FROM legs WHERE is_sound AND time_ms >= $from_ms AND time_ms < $to_ms GROUP BY 1, 2, 3, 4
+        FROM transfers WHERE is_sound AND time_ms >= $from_ms AND time_ms < $to_ms GROUP BY 1, 2, 3, 4
         UNION ALL SELECT ended_ms // 86400000, operator, currency, game, count(*), 0, 0, sum(staked_minor),
             sum(returned_minor)
         FROM seats WHERE is_sound AND status <> 'open' AND ended_ms >= $from_ms AND ended_ms < $to_ms
@@ -382,10 +382,12 @@ SELECT_BREAKS: Final = """SELECT document, break_id IN (SELECT break_id FROM ear
     ORDER BY priority, time_ms, subject, break_id"""
 SELECT_GONE: Final = """SELECT class, subject, break_id FROM earlier
     WHERE break_id NOT IN (SELECT break_id FROM breaks) ORDER BY class, subject, break_id"""
-COUNTS: Final = """SELECT (SELECT count(*) FROM legs), (SELECT count(*) FROM seats), (SELECT count(*) FROM sessions),
+COUNTS: Final = """SELECT (SELECT count(*) FROM transfers), (SELECT count(*) FROM seats), (SELECT count(*) FROM sessions),
     (SELECT count(*) FROM wallet), (SELECT count(*) FROM receipts), (SELECT count(*) FROM r_sessions),
     (SELECT count(*) FROM r_purchases), (SELECT count(*) FROM r_stages), (SELECT count(*) FROM r_ends),
     (SELECT count(*) FROM wallet WHERE book IN ('embedded', 'simulated')),
-    (SELECT count(*) FROM r_sessions WHERE test_register)"""
+    (SELECT count(*) FROM r_sessions WHERE test_regulator)"""
 SELECT_UNKNOWN: Final = "SELECT regulator_session_id FROM unknown ORDER BY 1"
-LEGS_OUT: Final = "COPY (SELECT * FROM legs ORDER BY transaction_id, time_ms, statement) TO ? (FORMAT parquet)"
+TRANSFERS_OUT: Final = (
+    "COPY (SELECT * FROM transfers ORDER BY transaction_id, time_ms, statement) TO ? (FORMAT parquet)"
+)

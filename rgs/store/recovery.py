@@ -11,14 +11,14 @@ from typing import Any, Final
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session, SessionStatus
 from rgs.ports.regulator import StageReport
-from rgs.store.changes import Affair, DayCount
+from rgs.store.changes import DayCount, Operation
 from rgs.store.rows import (
-    AFFAIRS,
     DAYS,
     DROP_TOKEN,
-    INSERT_AFFAIR,
     INSERT_DAY,
+    INSERT_OPERATION,
     INSERT_TOTALS,
+    OPERATIONS,
     PRIVATES,
     REPORTS,
     ROUNDS,
@@ -28,9 +28,9 @@ from rgs.store.rows import (
     totals_row,
 )
 
-END_AFFAIRS: Final = (
-    "UPDATE affairs SET status = CASE kind WHEN ? THEN 'done' ELSE 'undone' END"
-    " WHERE session_id = ? AND status = 'pending' AND kind <> 'return'"
+END_OPERATIONS: Final = (
+    "UPDATE operations SET status = CASE kind WHEN ? THEN 'done' ELSE 'undone' END"
+    " WHERE session_id = ? AND status = 'pending' AND kind <> 'credit'"
 )
 MARK: Final = (
     "INSERT INTO meta (key, value) SELECT ?, value FROM meta WHERE key = 'store_epoch'"
@@ -72,11 +72,11 @@ class Import:
     """Rounds that end in the gap, with their currency."""
     reports: list[tuple[StageReport, str]] = field(default_factory=list)
     days: list[DayCount] = field(default_factory=list)
-    opened: list[Affair] = field(default_factory=list)
+    opened: list[Operation] = field(default_factory=list)
     """The operations that opened the new sessions, where their requests are known."""
-    owed: list[Affair] = field(default_factory=list)
+    owed: list[Operation] = field(default_factory=list)
     """Credits that are signed."""
-    affairs: list[tuple[str, str]] = field(default_factory=list)
+    operations: list[tuple[str, str]] = field(default_factory=list)
     """(kind of operation that the session's first link in the gap ends, session)."""
 
     def instance_rows(self) -> list[tuple[Any, ...]]:
@@ -96,8 +96,8 @@ def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
     closed = [one for one in gap.sessions.values() if one.status is SessionStatus.CLOSED]
     return [
         (PRIVATES.insert, list(gap.privates)),
-        (END_AFFAIRS, list(gap.affairs)),
-        (INSERT_AFFAIR, [AFFAIRS.row(one) for one in (*gap.opened, *gap.owed)]),
+        (END_OPERATIONS, list(gap.operations)),
+        (INSERT_OPERATION, [OPERATIONS.row(one) for one in (*gap.opened, *gap.owed)]),
         (UPDATE_SESSION, [SESSIONS.change(one) for one in gap.sessions.values()]),
         (DROP_TOKEN, [(one.session_id,) for one in closed]),
         (UPDATE_ROUND, [ROUNDS.change(one) for one in gap.rounds.values()]),

@@ -14,19 +14,19 @@ from rgs.core.sessions import Session
 from rgs.core.times import format_date
 from rgs.ports.regulator import StageReport
 from rgs.store.changes import (
-    Affair,
     AllowListChanged,
-    BalanceTold,
+    BalanceReported,
     CertificateOff,
     CertificateOn,
     DayAligned,
     DayClosedOut,
     DayCount,
     LargeWin,
-    LargeWinTold,
+    LargeWinReported,
     LatchCleared,
     LatchSet,
     MetaSet,
+    Operation,
     PartyOn,
     PlayerErased,
     Record,
@@ -132,10 +132,10 @@ ROUNDS: Final = Table(
 STATEMENTS: Final = Table("statements", SignedRow)
 PRIVATES: Final = Table("privates", PrivateRow)
 ANSWERS: Final = Table("answers", AnswerRow)
-AFFAIRS: Final = Table("affairs", Affair)
+OPERATIONS: Final = Table("operations", Operation)
 REPORTS: Final = Table("stage_reports", StageReport, is_numbered=True)
 TOTALS: Final = Table("totals", TotalsAdded, key=("operator", "day", "player", "game", "currency"))
-DAYS: Final = Table("register_days", DayCount, key=("operator", "day", "currency"))
+DAYS: Final = Table("regulator_days", DayCount, key=("operator", "day", "currency"))
 VOIDS: Final = Table("voids", VoidProposal, key=("round_id",))
 SWITCHES: Final = Table("switches", SwitchOff, key=("scope", "subject"))
 LATCHES: Final = Table("latches", LatchSet)
@@ -144,12 +144,12 @@ HELD_REPORTS: Final = Table("held_reports", ReportsHeld)
 
 UPDATE_SESSION: Final = SESSIONS.update()
 UPDATE_ROUND: Final = ROUNDS.update(is_versioned=True)
-INSERT_AFFAIR: Final = AFFAIRS.insert + (
-    " ON CONFLICT (affair_id) DO UPDATE SET status = excluded.status, stage = excluded.stage,"
+INSERT_OPERATION: Final = OPERATIONS.insert + (
+    " ON CONFLICT (operation_id) DO UPDATE SET status = excluded.status, progress = excluded.progress,"
     " attempts = excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason, refusal = excluded.refusal"
-    " WHERE affairs.status = 'pending' AND (excluded.status <> 'pending' OR excluded.stage >= affairs.stage)"
+    " WHERE operations.status = 'pending' AND (excluded.status <> 'pending' OR excluded.progress >= operations.progress)"
 )
-"""An ended affair stays as it is, and a stage never falls: a late note changes nothing."""
+"""An ended operation stays as it is, and a stage never falls: a late note changes nothing."""
 INSERT_TOTALS: Final = TOTALS.insert + TOTALS.adding()
 INSERT_DAY: Final = DAYS.insert + DAYS.adding()
 INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -166,7 +166,7 @@ ERASE_SQL: Final = (
         AND s.statement_no = privates.statement_no)
     """,
     """
-        UPDATE affairs SET detail = '', refusal = '', digest = x'' WHERE status <> 'pending' AND session_id IN
+        UPDATE operations SET detail = '', refusal = '', digest = x'' WHERE status <> 'pending' AND session_id IN
         (SELECT session_id FROM sessions WHERE operator = ? AND player = ?)
     """,
     "UPDATE rounds SET player = '' WHERE operator = ? AND player = ?",
@@ -214,26 +214,26 @@ RECORD_SQL: Final[dict[type, str]] = {
     AllowListChanged: "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE key = 'parties'",
     MetaSet: Table("meta", MetaSet, key=("key",)).upsert(),
     LargeWin: LARGE_WINS.insert,
-    LargeWinTold: "DELETE FROM large_wins WHERE round_id = ?",
-    DayAligned: "UPDATE register_days SET aligned = ? WHERE operator = ? AND day = ? AND currency = ?",
+    LargeWinReported: "DELETE FROM large_wins WHERE round_id = ?",
+    DayAligned: "UPDATE regulator_days SET aligned = ? WHERE operator = ? AND day = ? AND currency = ?",
     ReportsHeld: HELD_REPORTS.insert + " ON CONFLICT DO NOTHING",
     ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
     TokenKept: Table("session_tokens", TokenKept).insert,
     TokenDropped: DROP_TOKEN,
     StagesClosedOut: "DELETE FROM stage_reports WHERE session_id = ?",
     DayClosedOut: """
-        UPDATE register_days SET aligned = purchases || ',' || bought_minor || ',' || stages || ',' || staked_minor
+        UPDATE regulator_days SET aligned = purchases || ',' || bought_minor || ',' || stages || ',' || staked_minor
         || ',' || returned_minor || ',' || ends || ',' || final_balance_minor
         WHERE operator || ':' || currency || ':' || day = ?
     """,
-    BalanceTold: (
+    BalanceReported: (
         "UPDATE sessions SET wallet_balance_minor = ?, wallet_credited_minor = ?, wallet_balance_ms = ?"
         " WHERE session_id = ?"
     ),
     **RETURNS_SQL,
 }
 """How the records of a change are written. The fields of a record are the parameters, in order."""
-ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinTold, *RETURNS_ONE_ROW)
+ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinReported, *RETURNS_ONE_ROW)
 """Records that must change exactly one row: otherwise the whole commit is undone."""
 
 

@@ -1,7 +1,7 @@
 """The embedded wallet's file: accounts, and an append-only table of every transfer.
 
 It implements ARCHITECTURE 2.3 (bought and paid out are the wallet's), 2.17 (stable ids, unknown is a state) and
-RULEBOOK R-2 as rows and constraints. The rules of the messages are in `rgs.ports.wallet`; docs/register-and-wallet.md
+RULEBOOK R-2 as rows and constraints. The rules of the messages are in `rgs.ports.wallet`; docs/embedded-books.md
 describes the rows. It is a file of its own, so that reconciliation compares two books.
 
 A balance below zero, a change or deletion of a row, a row that is not the next, a second row of one id, and a file of
@@ -35,7 +35,7 @@ _JOURNALS: Final = {"wal": "PRAGMA journal_mode = WAL", "truncate": "PRAGMA jour
 
 
 class SqliteFile:
-    """One SQLite file, opened strictly and written by short transactions. Shared by the embedded wallet and register.
+    """One SQLite file, opened strictly and written by short transactions. Shared by the embedded wallet and regulator.
 
     `application_id` and `version` stand in the header of the file. An empty file gets both and `schema` in one
     transaction; any other file that does not carry exactly these is refused before a byte of it is changed.
@@ -190,16 +190,16 @@ _SCHEMA: Final = (
         currency TEXT NOT NULL,
         transaction_id TEXT CHECK ((transaction_id IS NULL) = (kind = 'opening')),
         amount_minor INTEGER NOT NULL CHECK (amount_minor >= 0),
-        movement_minor INTEGER NOT NULL CHECK (
+        transfer_minor INTEGER NOT NULL CHECK (
             CASE kind
-                WHEN 'debit' THEN movement_minor = -amount_minor
-                WHEN 'refused_debit' THEN movement_minor = 0
-                WHEN 'rollback' THEN movement_minor IN (0, amount_minor)
-                ELSE movement_minor = amount_minor
+                WHEN 'debit' THEN transfer_minor = -amount_minor
+                WHEN 'refused_debit' THEN transfer_minor = 0
+                WHEN 'rollback' THEN transfer_minor IN (0, amount_minor)
+                ELSE transfer_minor = amount_minor
             END),
         balance_after_minor INTEGER CHECK (balance_after_minor >= 0),
         reference TEXT NOT NULL,
-        CHECK (balance_after_minor IS NOT NULL OR (movement_minor = 0 AND kind IN ('refused_debit', 'rollback')))
+        CHECK (balance_after_minor IS NOT NULL OR (transfer_minor = 0 AND kind IN ('refused_debit', 'rollback')))
     ) STRICT""",
     "CREATE UNIQUE INDEX transactions_opening ON transactions (operator, player, currency) WHERE kind = 'opening'",
     """CREATE UNIQUE INDEX transactions_first ON transactions (operator, transaction_id)
@@ -242,7 +242,7 @@ class EnteredTransfer:
 
 @dataclass(frozen=True, slots=True)
 class WalletEntry:
-    """One row of the transactions table, as docs/register-and-wallet.md describes it."""
+    """One row of the transactions table, as docs/embedded-books.md describes it."""
 
     entry_no: int
     recorded_time: str
@@ -252,7 +252,7 @@ class WalletEntry:
     currency: str
     transaction_id: str | None
     amount_minor: int
-    movement_minor: int
+    transfer_minor: int
     balance_after_minor: int | None
     reference: str
 
@@ -313,7 +313,7 @@ class WalletTransaction:
             currency=transfer.currency,
             transaction_id=transfer.transaction_id or None,
             amount_minor=transfer.amount_minor,
-            movement_minor=moved_minor,
+            transfer_minor=moved_minor,
             balance_after_minor=self.balance(*account),
             reference=transfer.reference,
         )
@@ -351,9 +351,9 @@ class WalletStore:
                 entry = WalletEntry(*row)
                 account = (entry.operator, entry.player, entry.currency)
                 if entry.kind == "opening":
-                    balances[account] = entry.movement_minor
+                    balances[account] = entry.transfer_minor
                 elif account in balances:
-                    balances[account] += entry.movement_minor
+                    balances[account] += entry.transfer_minor
                 if entry.entry_no != number or entry.balance_after_minor != balances.get(account):
                     raise VerificationError(
                         f"wallet entry {entry.entry_no}: number or balance differs from the entries before it",

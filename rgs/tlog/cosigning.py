@@ -43,7 +43,7 @@ RETRY_MS: Final = 10_000
 """How long a witness that has failed is not asked again."""
 ENDED_MS: Final = 60_000
 """Between two rounds for the last checkpoint of a shard that has ended without its quorum."""
-TOLD_MS: Final = 60_000
+REPORTED_MS: Final = 60_000
 """Between two events of one witness."""
 FINISH_MS: Final = 5_000
 """How long the end of the process waits for the last cosignatures."""
@@ -60,7 +60,7 @@ class Refusal:
 
     witness: str
     code: str
-    asked: Checkpoint
+    requested: Checkpoint
     seen: Checkpoint | None = None
 
 
@@ -88,14 +88,14 @@ def check_evidence(policy: Policy, field_: str) -> None:
 class _State:
     """What is known of one witness."""
 
-    is_asked: bool = False
-    asked_ms: int = 0
+    is_requested: bool = False
+    requested_ms: int = 0
     again_ms: int = 0
     failure: str = ""
     """Why it has not cosigned, a code; empty while it does."""
     refusal: Refusal | None = None
-    told: str = ""
-    told_ms: int = -TOLD_MS
+    reported: str = ""
+    reported_ms: int = -REPORTED_MS
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class Cosigner:
         sequencer: Sequencer,
         folder: Path,
         clock: Clock,
-        tell: Callable[[Refusal], Awaitable[object]],
+        emit: Callable[[Refusal], Awaitable[object]],
     ) -> None:
         """`folder` holds the log's shards; `tell` signs the event of a refusal."""
         self._witnesses = witnesses
@@ -129,7 +129,7 @@ class Cosigner:
         self._sequencer = sequencer
         self._folder = folder
         self._clock = clock
-        self._tell = tell
+        self._emit = emit
         self._states = {name: _State() for name in witnesses.parties}
         self._newest: Note | None = None
         self._ended: Note | None = None
@@ -166,7 +166,7 @@ class Cosigner:
         await self._keep()
         self._begin_round()
         self._ask()
-        await self._tell_refusals()
+        await self._report_refusals()
 
     async def finish(self) -> None:
         """Try for FINISH_MS to have the last checkpoint cosigned."""
@@ -213,7 +213,7 @@ class Cosigner:
         """Whether a witness may still answer in this round."""
         now_ms = self._clock.running_ms()
         return any(
-            state.is_asked and now_ms - state.asked_ms < PATIENCE_MS
+            state.is_requested and now_ms - state.requested_ms < PATIENCE_MS
             for name, state in self._states.items()
             if name in current.tried and name not in current.lines
         )
@@ -223,11 +223,11 @@ class Cosigner:
         if current is None:
             return
         for name, state in self._states.items():
-            if state.is_asked:
-                if now_ms - state.asked_ms >= PATIENCE_MS:
+            if state.is_requested:
+                if now_ms - state.requested_ms >= PATIENCE_MS:
                     self._failed(name, "SILENT", f"has not answered for {PATIENCE_MS} ms")
             elif name not in current.lines and now_ms >= state.again_ms:
-                state.is_asked, state.asked_ms = True, now_ms
+                state.is_requested, state.requested_ms = True, now_ms
                 current.tried.add(name)
                 life = self._life
 
@@ -250,8 +250,8 @@ class Cosigner:
             loop.call_soon_threadsafe(self._answered, name, current, life, answer)
 
     def _answer(self, name: str, note: Note) -> list[NoteSignature] | Refusal:
-        asked = parse_checkpoint(note.text)
-        subtrees = LogDirectory(shard_folder(self._folder, asked.origin)).subtrees(asked.size)
+        requested = parse_checkpoint(note.text)
+        subtrees = LogDirectory(shard_folder(self._folder, requested.origin)).subtrees(requested.size)
 
         def prove(old: int, new: int) -> Sequence[bytes]:
             return consistency_proof(subtrees, old, new)
@@ -264,12 +264,12 @@ class Cosigner:
             # Some answer 409 to another root of the same size, too: it is ahead only if it names a size.
             code = CONTRADICTS if error.size is None else AHEAD
         try:
-            seen = self._witnesses.seen_by(name, parse_vkey(self._sequencer.vkey_of(asked.origin)))
-            if seen.size > asked.size or root_at(subtrees, seen.size) != seen.root:
-                return Refusal(name, FORKED, asked, seen)
+            seen = self._witnesses.seen_by(name, parse_vkey(self._sequencer.vkey_of(requested.origin)))
+            if seen.size > requested.size or root_at(subtrees, seen.size) != seen.root:
+                return Refusal(name, FORKED, requested, seen)
         except RgsError:
             pass  # it shows nothing that this log key has signed
-        return Refusal(name, code, asked)
+        return Refusal(name, code, requested)
 
     # --- what has come of it --------------------------------------------------------------------------------------
 
@@ -277,18 +277,18 @@ class Cosigner:
         self, name: str, current: _Round, life: int, answer: list[NoteSignature] | Refusal | RgsError
     ) -> None:
         state = self._states[name]
-        state.is_asked = False
+        state.is_requested = False
         if life != self._life:
             return
         if isinstance(answer, Refusal):
             state.refusal = answer
-            self._failed(name, answer.code, f"refuses {answer.asked.size} leaves of {answer.asked.origin}")
+            self._failed(name, answer.code, f"refuses {answer.requested.size} leaves of {answer.requested.origin}")
             if answer.code == FORKED and answer.seen is not None:
                 self._sequencer.accuse(
                     LogRefusedError(
                         FORKED,
                         f"witness {name} shows {answer.seen.size} leaves with the root {answer.seen.root.hex()}, signed"
-                        f" by this log key: not the {answer.asked.origin} that lies here",
+                        f" by this log key: not the {answer.requested.origin} that lies here",
                     )
                 )
         elif isinstance(answer, RgsError):
@@ -298,7 +298,7 @@ class Cosigner:
             current.lines[name] = answer
             if state.failure:
                 structlog.get_logger().info("witness_cosigns", witness=name, after=state.failure)
-            state.failure, state.refusal, state.told, state.again_ms = "", None, "", 0
+            state.failure, state.refusal, state.reported, state.again_ms = "", None, "", 0
 
     def _failed(self, name: str, code: str, why: str) -> None:
         state = self._states[name]
@@ -307,13 +307,13 @@ class Cosigner:
             structlog.get_logger().warning("witness_failed", witness=name, code=code, why=why)
         state.failure = code
 
-    async def _tell_refusals(self) -> None:
+    async def _report_refusals(self) -> None:
         now_ms = self._clock.running_ms()
         for state in self._states.values():
             refusal = state.refusal
-            if refusal is not None and refusal.code != state.told and now_ms - state.told_ms >= TOLD_MS:
-                await self._tell(refusal)
-                state.told, state.told_ms = refusal.code, now_ms
+            if refusal is not None and refusal.code != state.reported and now_ms - state.reported_ms >= REPORTED_MS:
+                await self._emit(refusal)
+                state.reported, state.reported_ms = refusal.code, now_ms
 
 
 def _origin(note: Note) -> str:

@@ -48,9 +48,9 @@ BATCH: Final = 256
 """Most statements that one checkpoint adds."""
 BATCHES_MAX: Final = 32
 """Rounds before the store is asked again which process leads."""
-FULL_LOOK_MS: Final = 5_000
+FULL_POLL_MS: Final = 5_000
 """How often ended instances are read, too: one may have started and ended between two readings."""
-TOLD_MS: Final = 60_000
+REPORTED_MS: Final = 60_000
 """How often the process logs how far the transparency log has come."""
 RETRY_MS: Final = 5_000
 """Between two tries to open a log that was refused."""
@@ -135,11 +135,11 @@ class Sequencer:
         self._refused_ms = 0
         self._counters: dict[str, int] = {}
         self._alive: frozenset[str] = frozenset()
-        self._looked_ms = self._watched_ms = -FULL_LOOK_MS
+        self._polled_ms = self._watched_ms = -FULL_POLL_MS
         self._owed: dict[str, int] = {}
         self._owed_since_ms = 0
         self._worst_lag_ms = 0
-        self._told_ms = clock.running_ms()
+        self._reported_ms = clock.running_ms()
         self.on_published: Callable[[bytes], None] = lambda _: None
         """Called with each signed checkpoint once it is public. When this process begins to lead, it is called with the
         last one of the shard before and with the newest.
@@ -206,7 +206,7 @@ class Sequencer:
     async def finish(self) -> None:
         """Try to bring in what is left before the process ends."""
         try:
-            self._looked_ms = self._clock.running_ms() - FULL_LOOK_MS
+            self._polled_ms = self._clock.running_ms() - FULL_POLL_MS
             await self.work()
         except Exception as error:  # noqa: BLE001 - whatever it was, the next start goes on from here
             structlog.get_logger().warning("log_not_finished", exc_info=error)
@@ -251,8 +251,8 @@ class Sequencer:
                 await self._run(self._next_shard, opened, format_origin(self._prefix, name))
                 return True
             positions = await self._run(opened.order.positions)
-            await self._look()
-            await self._look_at_keys()  # after it: the key of an instance that was seen is there by now
+            await self._poll()
+            await self._check_keys()  # after it: the key of an instance that was seen is there by now
             self._progress(positions, size)
             rows = await self._gather(positions)
             if not rows:
@@ -281,9 +281,9 @@ class Sequencer:
                 continue
             kept = row.private
             if row.kind == "session_open":
-                affair = await self._store.affair(opening_id(row.session_id))
-                if affair is not None and affair.digest:
-                    kept = with_request(kept, affair.digest, affair.method, affair.party, affair.request_id)
+                operation = await self._store.operation(opening_id(row.session_id))
+                if operation is not None and operation.digest:
+                    kept = with_request(kept, operation.digest, operation.method, operation.party, operation.request_id)
             found.append(SealedPrivate(row.instance, row.statement_no, row.session_id, self._seal(row.hash, kept)))
         return found
 
@@ -295,14 +295,14 @@ class Sequencer:
 
     # --- what the store has ---------------------------------------------------------------------------------------
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         """Read how far every instance has come, at one moment: so nothing that a statement builds on is missing."""
         now_ms = self._clock.running_ms()
         alive = await self._store.instances(alive_only=True)
         names = frozenset(row.instance for row in alive)
-        if names != self._alive or now_ms - self._looked_ms >= FULL_LOOK_MS:
+        if names != self._alive or now_ms - self._polled_ms >= FULL_POLL_MS:
             alive = await self._store.instances(alive_only=False)
-            self._looked_ms = now_ms
+            self._polled_ms = now_ms
             self._counters = {}
         self._alive = names
         self._counters |= counters_of(alive)
@@ -343,7 +343,7 @@ class Sequencer:
         verify_holds(statements, instance, last_no)
         return bundle_rows(statements, first_no, min(last_no, first_no + limit - 1))
 
-    async def _look_at_keys(self) -> None:
+    async def _check_keys(self) -> None:
         """Compare a key bundle that is new here with what the log has of it."""
         statements = self._keys()
         if statements != self._keys_seen:
@@ -378,9 +378,9 @@ class Sequencer:
         if all(last <= positions.get(name, 0) for name, last in self._owed.items()):
             self._owed = {name: last for name, last in self._counters.items() if last > positions.get(name, 0)}
             self._owed_since_ms = now_ms
-        if now_ms - self._told_ms >= TOLD_MS:
+        if now_ms - self._reported_ms >= REPORTED_MS:
             structlog.get_logger().info("log_grown", size=size, lag_ms=self._worst_lag_ms)
-            self._told_ms, self._worst_lag_ms = now_ms, 0
+            self._reported_ms, self._worst_lag_ms = now_ms, 0
 
     async def _stand_by(self) -> None:
         """Another process leads: check its progress."""
@@ -388,7 +388,7 @@ class Sequencer:
         if now_ms - self._watched_ms >= STAND_BY_MS:
             self._watched_ms = now_ms
             positions = await self._run(positions_in, self._folder)
-            await self._look()
+            await self._poll()
             self._progress(positions, 0)
         self._refusal = None
 
@@ -400,7 +400,7 @@ class Sequencer:
         if opened is not None:
             self._keys_seen = ()
             await self._verify_store(opened)
-            self._looked_ms = self._clock.running_ms() - FULL_LOOK_MS
+            self._polled_ms = self._clock.running_ms() - FULL_POLL_MS
             structlog.get_logger().debug("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
             for note in (opened.shard.first, opened.writer.newest.note if opened.writer.size else b""):
                 if note:

@@ -27,7 +27,7 @@ from rgs.core.tlog.witness import SIZE_TYPE, STALE, AddCheckpoint, WitnessRefusa
 
 TIMEOUT_S: Final = 5.0
 ANSWER_BYTES_MAX: Final = NOTE_BYTES_MAX
-ASKED_MAX: Final = 3
+REQUESTED_MAX: Final = 3
 """How often one witness is asked about one checkpoint: its size may change between two requests."""
 OFF_S_MAX: Final = 300
 """How far the time of a cosignature may be from our time, in seconds."""
@@ -83,7 +83,7 @@ class Witnesses:
         """
         party, size = self.parties[name], parse_checkpoint(note.text).size
         old = min(self.seen.get(name, 0), size)
-        for _ in range(ASKED_MAX):
+        for _ in range(REQUESTED_MAX):
             body = format_add_checkpoint(AddCheckpoint(old, tuple(prove(old, size)), note))
             status, kind, answer = self._send(party.url, "POST", "/add-checkpoint", body)
             if status == http.client.OK:

@@ -1102,7 +1102,7 @@ class MeasuredBet(_message.Message):
 Global___MeasuredBet: _TypeAlias = MeasuredBet  # noqa: Y015
 
 @_typing.final
-class ListOwedCreditsRequest(_message.Message):
+class ListPendingCreditsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
@@ -1122,21 +1122,21 @@ class ListOwedCreditsRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListOwedCreditsRequest: _TypeAlias = ListOwedCreditsRequest  # noqa: Y015
+Global___ListPendingCreditsRequest: _TypeAlias = ListPendingCreditsRequest  # noqa: Y015
 
 @_typing.final
-class ListOwedCreditsResponse(_message.Message):
+class ListPendingCreditsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CREDITS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     @_builtins.property
-    def credits(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwedCredit]: ...
+    def credits(self) -> _containers.RepeatedCompositeFieldContainer[Global___PendingCredit]: ...
     def __init__(
         self,
         *,
-        credits: _abc.Iterable[Global___OwedCredit] | None = ...,
+        credits: _abc.Iterable[Global___PendingCredit] | None = ...,
         next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
@@ -1145,10 +1145,10 @@ class ListOwedCreditsResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListOwedCreditsResponse: _TypeAlias = ListOwedCreditsResponse  # noqa: Y015
+Global___ListPendingCreditsResponse: _TypeAlias = ListPendingCreditsResponse  # noqa: Y015
 
 @_typing.final
-class OwedCredit(_message.Message):
+class PendingCredit(_message.Message):
     """A credit that is owed to a player: tried again with growing gaps until the wallet takes it, and never cancelled."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1174,7 +1174,7 @@ class OwedCredit(_message.Message):
     currency: _builtins.str
     amount_minor: _builtins.int
     kind: _builtins.str
-    """"end" of a participation, or "return" of a round."""
+    """"end" of a participation, or "credit" of a round."""
     age_ms: _builtins.int
     attempts: _builtins.int
     last_reason: _builtins.str
@@ -1208,7 +1208,7 @@ class OwedCredit(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___OwedCredit: _TypeAlias = OwedCredit  # noqa: Y015
+Global___PendingCredit: _TypeAlias = PendingCredit  # noqa: Y015
 
 @_typing.final
 class GetOutboxRequest(_message.Message):
@@ -1251,16 +1251,16 @@ Global___GetOutboxResponse: _TypeAlias = GetOutboxResponse  # noqa: Y015
 
 @_typing.final
 class OutboxFigure(_message.Message):
-    """Affairs of one kind (open, purchase, end, close, start, act, return) or reports (stages, held)."""
+    """Operations of one kind (open, purchase, end, close, start, act, credit) or reports (stages, held)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     KIND_FIELD_NUMBER: _builtins.int
-    STAGE_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     OLDEST_TIME_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
-    stage: _builtins.str
+    progress: _builtins.str
     """begun, unknown, paid or undoing."""
     count: _builtins.int
     @_builtins.property
@@ -1269,13 +1269,13 @@ class OutboxFigure(_message.Message):
         self,
         *,
         kind: _builtins.str = ...,
-        stage: _builtins.str = ...,
+        progress: _builtins.str = ...,
         count: _builtins.int = ...,
         oldest_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["oldest_time", b"oldest_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "kind", b"kind", "oldest_time", b"oldest_time", "stage", b"stage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "kind", b"kind", "oldest_time", b"oldest_time", "progress", b"progress"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1409,7 +1409,7 @@ class ReleaseReportsRequest(_message.Message):
     subject: _builtins.str
     reason: _builtins.str
     close_out: _builtins.bool
-    """Drop what is held instead of telling it again: for stages that the central system can never take."""
+    """Drop what is held instead of telling it again: for stages that the regulator can never take."""
     def __init__(
         self,
         *,

@@ -111,10 +111,10 @@ class AdminServiceStub:
                 request_serializer=rgs_dot_v1_dot_admin__pb2.GetReturnsRequest.SerializeToString,
                 response_deserializer=rgs_dot_v1_dot_admin__pb2.GetReturnsResponse.FromString,
                 _registered_method=True)
-        self.ListOwedCredits = channel.unary_unary(
-                '/rgs.v1.AdminService/ListOwedCredits',
-                request_serializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsRequest.SerializeToString,
-                response_deserializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsResponse.FromString,
+        self.ListPendingCredits = channel.unary_unary(
+                '/rgs.v1.AdminService/ListPendingCredits',
+                request_serializer=rgs_dot_v1_dot_admin__pb2.ListPendingCreditsRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_admin__pb2.ListPendingCreditsResponse.FromString,
                 _registered_method=True)
         self.GetOutbox = channel.unary_unary(
                 '/rgs.v1.AdminService/GetOutbox',
@@ -238,7 +238,7 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListOwedCredits(self, request, context):
+    def ListPendingCredits(self, request, context):
         """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -253,7 +253,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListHeldReports(self, request, context):
-        """What the central system has refused and was set aside.
+        """What the regulator has refused and was set aside.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -344,10 +344,10 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=rgs_dot_v1_dot_admin__pb2.GetReturnsRequest.FromString,
                     response_serializer=rgs_dot_v1_dot_admin__pb2.GetReturnsResponse.SerializeToString,
             ),
-            'ListOwedCredits': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListOwedCredits,
-                    request_deserializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsRequest.FromString,
-                    response_serializer=rgs_dot_v1_dot_admin__pb2.ListOwedCreditsResponse.SerializeToString,
+            'ListPendingCredits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPendingCredits,
+                    request_deserializer=rgs_dot_v1_dot_admin__pb2.ListPendingCreditsRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_admin__pb2.ListPendingCreditsResponse.SerializeToString,
             ),
             'GetOutbox': grpc.unary_unary_rpc_method_handler(
                     servicer.GetOutbox,
@@ -783,7 +783,7 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
-    def ListOwedCredits(request,
+    def ListPendingCredits(request,
             target,
             options=(),
             channel_credentials=None,
@@ -796,9 +796,9 @@ class AdminService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.v1.AdminService/ListOwedCredits',
-            rgs_dot_v1_dot_admin__pb2.ListOwedCreditsRequest.SerializeToString,
-            rgs_dot_v1_dot_admin__pb2.ListOwedCreditsResponse.FromString,
+            '/rgs.v1.AdminService/ListPendingCredits',
+            rgs_dot_v1_dot_admin__pb2.ListPendingCreditsRequest.SerializeToString,
+            rgs_dot_v1_dot_admin__pb2.ListPendingCreditsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -60,12 +60,12 @@ class AdminServiceStub:
     ExportTotals: _grpc.UnaryStreamMultiCallable[_admin_pb2.ExportTotalsRequest, _admin_pb2.ExportTotalsResponse]
     GetReturns: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetReturnsRequest, _admin_pb2.GetReturnsResponse]
     """Measured returns and frequencies of every ruleset that was played, against the exact ones."""
-    ListOwedCredits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListOwedCreditsRequest, _admin_pb2.ListOwedCreditsResponse]
+    ListPendingCredits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListPendingCreditsRequest, _admin_pb2.ListPendingCreditsResponse]
     """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
     GetOutbox: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetOutboxRequest, _admin_pb2.GetOutboxResponse]
     """How much waits to be told outside and since when, and how the connections are."""
     ListHeldReports: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHeldReportsRequest, _admin_pb2.ListHeldReportsResponse]
-    """What the central system has refused and was set aside."""
+    """What the regulator has refused and was set aside."""
     ReleaseReports: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReleaseReportsRequest, _admin_pb2.ReleaseReportsResponse]
     """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
 
@@ -101,12 +101,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ExportTotals: _aio.UnaryStreamMultiCallable[_admin_pb2.ExportTotalsRequest, _admin_pb2.ExportTotalsResponse]  # type: ignore[assignment]
     GetReturns: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetReturnsRequest, _admin_pb2.GetReturnsResponse]  # type: ignore[assignment]
     """Measured returns and frequencies of every ruleset that was played, against the exact ones."""
-    ListOwedCredits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListOwedCreditsRequest, _admin_pb2.ListOwedCreditsResponse]  # type: ignore[assignment]
+    ListPendingCredits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListPendingCreditsRequest, _admin_pb2.ListPendingCreditsResponse]  # type: ignore[assignment]
     """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
     GetOutbox: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetOutboxRequest, _admin_pb2.GetOutboxResponse]  # type: ignore[assignment]
     """How much waits to be told outside and since when, and how the connections are."""
     ListHeldReports: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHeldReportsRequest, _admin_pb2.ListHeldReportsResponse]  # type: ignore[assignment]
-    """What the central system has refused and was set aside."""
+    """What the regulator has refused and was set aside."""
     ReleaseReports: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReleaseReportsRequest, _admin_pb2.ReleaseReportsResponse]  # type: ignore[assignment]
     """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
 
@@ -231,11 +231,11 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Measured returns and frequencies of every ruleset that was played, against the exact ones."""
 
     @_abc_1.abstractmethod
-    def ListOwedCredits(
+    def ListPendingCredits(
         self,
-        request: _admin_pb2.ListOwedCreditsRequest,
+        request: _admin_pb2.ListPendingCreditsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListOwedCreditsResponse, _abc.Awaitable[_admin_pb2.ListOwedCreditsResponse]]:
+    ) -> _typing.Union[_admin_pb2.ListPendingCreditsResponse, _abc.Awaitable[_admin_pb2.ListPendingCreditsResponse]]:
         """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
 
     @_abc_1.abstractmethod
@@ -252,7 +252,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListHeldReportsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListHeldReportsResponse, _abc.Awaitable[_admin_pb2.ListHeldReportsResponse]]:
-        """What the central system has refused and was set aside."""
+        """What the regulator has refused and was set aside."""
 
     @_abc_1.abstractmethod
     def ReleaseReports(

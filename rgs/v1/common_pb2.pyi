@@ -194,29 +194,29 @@ FUNDING_PARTICIPATION: Funding.ValueType  # 1
 FUNDING_SEAMLESS: Funding.ValueType  # 2
 Global___Funding: _TypeAlias = Funding  # noqa: Y015
 
-class _AffairStage:
+class _OperationProgress:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _AffairStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AffairStage.ValueType], _builtins.type):
+class _OperationProgressEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OperationProgress.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    AFFAIR_STAGE_UNSPECIFIED: _AffairStage.ValueType  # 0
-    AFFAIR_STAGE_BEGUN: _AffairStage.ValueType  # 1
-    AFFAIR_STAGE_UNKNOWN: _AffairStage.ValueType  # 2
-    AFFAIR_STAGE_PAID: _AffairStage.ValueType  # 3
-    AFFAIR_STAGE_UNDOING: _AffairStage.ValueType  # 4
+    OPERATION_PROGRESS_UNSPECIFIED: _OperationProgress.ValueType  # 0
+    OPERATION_PROGRESS_BEGUN: _OperationProgress.ValueType  # 1
+    OPERATION_PROGRESS_UNKNOWN: _OperationProgress.ValueType  # 2
+    OPERATION_PROGRESS_PAID: _OperationProgress.ValueType  # 3
+    OPERATION_PROGRESS_UNDOING: _OperationProgress.ValueType  # 4
 
-class AffairStage(_AffairStage, metaclass=_AffairStageEnumTypeWrapper):
-    """How far an affair has come. UNKNOWN: a call outside was not answered, it may have happened. PAID: the wallet holds
+class OperationProgress(_OperationProgress, metaclass=_OperationProgressEnumTypeWrapper):
+    """How far an operation has come. UNKNOWN: a call outside was not answered, it may have happened. PAID: the wallet holds
     the debit. UNDOING: the debit is being rolled back.
     """
 
-AFFAIR_STAGE_UNSPECIFIED: AffairStage.ValueType  # 0
-AFFAIR_STAGE_BEGUN: AffairStage.ValueType  # 1
-AFFAIR_STAGE_UNKNOWN: AffairStage.ValueType  # 2
-AFFAIR_STAGE_PAID: AffairStage.ValueType  # 3
-AFFAIR_STAGE_UNDOING: AffairStage.ValueType  # 4
-Global___AffairStage: _TypeAlias = AffairStage  # noqa: Y015
+OPERATION_PROGRESS_UNSPECIFIED: OperationProgress.ValueType  # 0
+OPERATION_PROGRESS_BEGUN: OperationProgress.ValueType  # 1
+OPERATION_PROGRESS_UNKNOWN: OperationProgress.ValueType  # 2
+OPERATION_PROGRESS_PAID: OperationProgress.ValueType  # 3
+OPERATION_PROGRESS_UNDOING: OperationProgress.ValueType  # 4
+Global___OperationProgress: _TypeAlias = OperationProgress  # noqa: Y015
 
 @_typing.final
 class Bet(_message.Message):
@@ -540,13 +540,13 @@ class SessionLimits(_message.Message):
 Global___SessionLimits: _TypeAlias = SessionLimits  # noqa: Y015
 
 @_typing.final
-class PendingAffair(_message.Message):
+class PendingOperation(_message.Message):
     """What the session waits for: send the request that began it again, or let the server go on by itself."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     KIND_FIELD_NUMBER: _builtins.int
-    STAGE_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     AMOUNT_MINOR_FIELD_NUMBER: _builtins.int
     SINCE_TIME_FIELD_NUMBER: _builtins.int
@@ -554,7 +554,7 @@ class PendingAffair(_message.Message):
     LAST_REASON_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """open, purchase, end, close, start or act."""
-    stage: Global___AffairStage.ValueType
+    progress: Global___OperationProgress.ValueType
     request_id: _builtins.str
     amount_minor: _builtins.int
     attempts: _builtins.int
@@ -566,7 +566,7 @@ class PendingAffair(_message.Message):
         self,
         *,
         kind: _builtins.str = ...,
-        stage: Global___AffairStage.ValueType = ...,
+        progress: Global___OperationProgress.ValueType = ...,
         request_id: _builtins.str = ...,
         amount_minor: _builtins.int = ...,
         since_time: _timestamp_pb2.Timestamp | None = ...,
@@ -575,11 +575,11 @@ class PendingAffair(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["since_time", b"since_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount_minor", b"amount_minor", "attempts", b"attempts", "kind", b"kind", "last_reason", b"last_reason", "request_id", b"request_id", "since_time", b"since_time", "stage", b"stage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount_minor", b"amount_minor", "attempts", b"attempts", "kind", b"kind", "last_reason", b"last_reason", "progress", b"progress", "request_id", b"request_id", "since_time", b"since_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PendingAffair: _TypeAlias = PendingAffair  # noqa: Y015
+Global___PendingOperation: _TypeAlias = PendingOperation  # noqa: Y015
 
 @_typing.final
 class SessionView(_message.Message):
@@ -596,7 +596,7 @@ class SessionView(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     REGULATOR_SESSION_ID_FIELD_NUMBER: _builtins.int
     REGULATOR_PARTICIPATION_ID_FIELD_NUMBER: _builtins.int
-    TEST_REGISTER_FIELD_NUMBER: _builtins.int
+    TEST_REGULATOR_FIELD_NUMBER: _builtins.int
     PARTICIPATION_ID_FIELD_NUMBER: _builtins.int
     PARTICIPATION_ENDED_FIELD_NUMBER: _builtins.int
     BALANCE_MINOR_FIELD_NUMBER: _builtins.int
@@ -631,8 +631,8 @@ class SessionView(_message.Message):
     regulator_session_id: _builtins.str
     """RULEBOOK R-1: both are shown to the player at all times."""
     regulator_participation_id: _builtins.str
-    test_register: _builtins.bool
-    """True where the ids come from the embedded test register, which is no regulator."""
+    test_regulator: _builtins.bool
+    """True where the ids come from the embedded test regulator, which is no regulator."""
     participation_id: _builtins.str
     participation_ended: _builtins.bool
     balance_minor: _builtins.int
@@ -680,7 +680,7 @@ class SessionView(_message.Message):
         """When the jurisdiction's inactivity ends the right to start rounds and to buy."""
 
     @_builtins.property
-    def pending(self) -> Global___PendingAffair:
+    def pending(self) -> Global___PendingOperation:
         """Told by GetSession."""
 
     @_builtins.property
@@ -697,7 +697,7 @@ class SessionView(_message.Message):
         player: _builtins.str = ...,
         regulator_session_id: _builtins.str = ...,
         regulator_participation_id: _builtins.str = ...,
-        test_register: _builtins.bool = ...,
+        test_regulator: _builtins.bool = ...,
         participation_id: _builtins.str = ...,
         participation_ended: _builtins.bool = ...,
         balance_minor: _builtins.int = ...,
@@ -721,13 +721,13 @@ class SessionView(_message.Message):
         time_left_ms: _builtins.int | None = ...,
         inactive_time: _timestamp_pb2.Timestamp | None = ...,
         funding: Global___Funding.ValueType = ...,
-        pending: Global___PendingAffair | None = ...,
+        pending: Global___PendingOperation | None = ...,
         wallet_balance_minor: _builtins.int | None = ...,
         wallet_balance_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_register", b"test_register", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__loss_left_minor: _TypeAlias = _typing.Literal["loss_left_minor"]  # noqa: Y015
     _WhichOneofArgType__loss_left_minor: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor"]  # noqa: Y015

@@ -29,14 +29,14 @@ class _SubmissionSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Subm
     SUBMISSION_SOURCE_UNSPECIFIED: _SubmissionSource.ValueType  # 0
     SUBMISSION_SOURCE_WALLET: _SubmissionSource.ValueType  # 1
     SUBMISSION_SOURCE_RECEIPTS: _SubmissionSource.ValueType  # 2
-    SUBMISSION_SOURCE_REGISTER: _SubmissionSource.ValueType  # 3
+    SUBMISSION_SOURCE_REGULATOR: _SubmissionSource.ValueType  # 3
 
 class SubmissionSource(_SubmissionSource, metaclass=_SubmissionSourceEnumTypeWrapper): ...
 
 SUBMISSION_SOURCE_UNSPECIFIED: SubmissionSource.ValueType  # 0
 SUBMISSION_SOURCE_WALLET: SubmissionSource.ValueType  # 1
 SUBMISSION_SOURCE_RECEIPTS: SubmissionSource.ValueType  # 2
-SUBMISSION_SOURCE_REGISTER: SubmissionSource.ValueType  # 3
+SUBMISSION_SOURCE_REGULATOR: SubmissionSource.ValueType  # 3
 Global___SubmissionSource: _TypeAlias = SubmissionSource  # noqa: Y015
 
 class _WalletRowKind:
@@ -128,7 +128,7 @@ class SubmissionHeader(_message.Message):
     currency: _builtins.str
     """ISO 4217, of all rows of a wallet statement; else empty."""
     operator: _builtins.str
-    """Whose sessions a register is about; else empty: the caller is the operator."""
+    """Whose sessions a regulator is about; else empty: the caller is the operator."""
     def __init__(
         self,
         *,
@@ -324,7 +324,7 @@ class SubmitReceiptsResponse(_message.Message):
 Global___SubmitReceiptsResponse: _TypeAlias = SubmitReceiptsResponse  # noqa: Y015
 
 @_typing.final
-class SubmitRegisterRequest(_message.Message):
+class SubmitRegulatorBookRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     HEADER_FIELD_NUMBER: _builtins.int
@@ -349,10 +349,10 @@ class SubmitRegisterRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SubmitRegisterRequest: _TypeAlias = SubmitRegisterRequest  # noqa: Y015
+Global___SubmitRegulatorBookRequest: _TypeAlias = SubmitRegulatorBookRequest  # noqa: Y015
 
 @_typing.final
-class SubmitRegisterResponse(_message.Message):
+class SubmitRegulatorBookResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SUBMISSION_FIELD_NUMBER: _builtins.int
@@ -369,7 +369,7 @@ class SubmitRegisterResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SubmitRegisterResponse: _TypeAlias = SubmitRegisterResponse  # noqa: Y015
+Global___SubmitRegulatorBookResponse: _TypeAlias = SubmitRegulatorBookResponse  # noqa: Y015
 
 @_typing.final
 class Submission(_message.Message):
@@ -481,8 +481,8 @@ class RunReconciliationRequest(_message.Message):
     OPERATOR_FIELD_NUMBER: _builtins.int
     WALLET_SUBMISSION_IDS_FIELD_NUMBER: _builtins.int
     RECEIPTS_SUBMISSION_IDS_FIELD_NUMBER: _builtins.int
-    REGISTER_SUBMISSION_IDS_FIELD_NUMBER: _builtins.int
-    EMBEDDED_REGISTER_FIELD_NUMBER: _builtins.int
+    REGULATOR_SUBMISSION_IDS_FIELD_NUMBER: _builtins.int
+    EMBEDDED_REGULATOR_FIELD_NUMBER: _builtins.int
     ROOT_FIELD_NUMBER: _builtins.int
     PERIOD_START_TIME_FIELD_NUMBER: _builtins.int
     PERIOD_END_TIME_FIELD_NUMBER: _builtins.int
@@ -491,8 +491,8 @@ class RunReconciliationRequest(_message.Message):
     request_id: _builtins.str
     operator: _builtins.str
     """Of others than operators."""
-    embedded_register: _builtins.bool
-    """Take the export of the embedded register; then no register is named."""
+    embedded_regulator: _builtins.bool
+    """Take the export of the embedded regulator; then no regulator is named."""
     root: _builtins.str
     """The first root's fingerprint as the caller knows it; without it the report says UNANCHORED."""
     cut_off_s: _builtins.int
@@ -506,7 +506,7 @@ class RunReconciliationRequest(_message.Message):
     @_builtins.property
     def receipts_submission_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
-    def register_submission_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def regulator_submission_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def period_start_time(self) -> _timestamp_pb2.Timestamp:
         """What is compared, the end excluded; both or neither."""
@@ -520,8 +520,8 @@ class RunReconciliationRequest(_message.Message):
         operator: _builtins.str = ...,
         wallet_submission_ids: _abc.Iterable[_builtins.str] | None = ...,
         receipts_submission_ids: _abc.Iterable[_builtins.str] | None = ...,
-        register_submission_ids: _abc.Iterable[_builtins.str] | None = ...,
-        embedded_register: _builtins.bool = ...,
+        regulator_submission_ids: _abc.Iterable[_builtins.str] | None = ...,
+        embedded_regulator: _builtins.bool = ...,
         root: _builtins.str = ...,
         period_start_time: _timestamp_pb2.Timestamp | None = ...,
         period_end_time: _timestamp_pb2.Timestamp | None = ...,
@@ -530,7 +530,7 @@ class RunReconciliationRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cut_off_s", b"_cut_off_s", "cut_off_s", b"cut_off_s", "period_end_time", b"period_end_time", "period_start_time", b"period_start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cut_off_s", b"_cut_off_s", "allow_rejects", b"allow_rejects", "cut_off_s", b"cut_off_s", "embedded_register", b"embedded_register", "operator", b"operator", "period_end_time", b"period_end_time", "period_start_time", b"period_start_time", "receipts_submission_ids", b"receipts_submission_ids", "register_submission_ids", b"register_submission_ids", "request_id", b"request_id", "root", b"root", "wallet_submission_ids", b"wallet_submission_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cut_off_s", b"_cut_off_s", "allow_rejects", b"allow_rejects", "cut_off_s", b"cut_off_s", "embedded_regulator", b"embedded_regulator", "operator", b"operator", "period_end_time", b"period_end_time", "period_start_time", b"period_start_time", "receipts_submission_ids", b"receipts_submission_ids", "regulator_submission_ids", b"regulator_submission_ids", "request_id", b"request_id", "root", b"root", "wallet_submission_ids", b"wallet_submission_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cut_off_s: _TypeAlias = _typing.Literal["cut_off_s"]  # noqa: Y015
     _WhichOneofArgType__cut_off_s: _TypeAlias = _typing.Literal["_cut_off_s", b"_cut_off_s"]  # noqa: Y015

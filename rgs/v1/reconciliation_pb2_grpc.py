@@ -47,10 +47,10 @@ class ReconciliationServiceStub:
                 request_serializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitReceiptsRequest.SerializeToString,
                 response_deserializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitReceiptsResponse.FromString,
                 _registered_method=True)
-        self.SubmitRegister = channel.stream_unary(
-                '/rgs.v1.ReconciliationService/SubmitRegister',
-                request_serializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitRegisterRequest.SerializeToString,
-                response_deserializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitRegisterResponse.FromString,
+        self.SubmitRegulatorBook = channel.stream_unary(
+                '/rgs.v1.ReconciliationService/SubmitRegulatorBook',
+                request_serializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitRegulatorBookRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitRegulatorBookResponse.FromString,
                 _registered_method=True)
         self.ListSubmissions = channel.unary_unary(
                 '/rgs.v1.ReconciliationService/ListSubmissions',
@@ -109,8 +109,8 @@ class ReconciliationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def SubmitRegister(self, request_iterator, context):
-        """The regulator's register as a file of JSON lines in pieces, by an admin.
+    def SubmitRegulatorBook(self, request_iterator, context):
+        """The regulator's book as a file of JSON lines in pieces, by an admin.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -179,10 +179,10 @@ def add_ReconciliationServiceServicer_to_server(servicer, server):
                     request_deserializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitReceiptsRequest.FromString,
                     response_serializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitReceiptsResponse.SerializeToString,
             ),
-            'SubmitRegister': grpc.stream_unary_rpc_method_handler(
-                    servicer.SubmitRegister,
-                    request_deserializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitRegisterRequest.FromString,
-                    response_serializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitRegisterResponse.SerializeToString,
+            'SubmitRegulatorBook': grpc.stream_unary_rpc_method_handler(
+                    servicer.SubmitRegulatorBook,
+                    request_deserializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitRegulatorBookRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_reconciliation__pb2.SubmitRegulatorBookResponse.SerializeToString,
             ),
             'ListSubmissions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSubmissions,
@@ -288,7 +288,7 @@ class ReconciliationService:
             _registered_method=True)
 
     @staticmethod
-    def SubmitRegister(request_iterator,
+    def SubmitRegulatorBook(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -301,9 +301,9 @@ class ReconciliationService:
         return grpc.experimental.stream_unary(
             request_iterator,
             target,
-            '/rgs.v1.ReconciliationService/SubmitRegister',
-            rgs_dot_v1_dot_reconciliation__pb2.SubmitRegisterRequest.SerializeToString,
-            rgs_dot_v1_dot_reconciliation__pb2.SubmitRegisterResponse.FromString,
+            '/rgs.v1.ReconciliationService/SubmitRegulatorBook',
+            rgs_dot_v1_dot_reconciliation__pb2.SubmitRegulatorBookRequest.SerializeToString,
+            rgs_dot_v1_dot_reconciliation__pb2.SubmitRegulatorBookResponse.FromString,
             options,
             channel_credentials,
             insecure,

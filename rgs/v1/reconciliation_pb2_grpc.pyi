@@ -40,8 +40,8 @@ class ReconciliationServiceStub:
     """The operator's wallet statement: a header, then rows in batches. Stored whole or not at all."""
     SubmitReceipts: _grpc.StreamUnaryMultiCallable[_reconciliation_pb2.SubmitReceiptsRequest, _reconciliation_pb2.SubmitReceiptsResponse]
     """The openings that the operator stored."""
-    SubmitRegister: _grpc.StreamUnaryMultiCallable[_reconciliation_pb2.SubmitRegisterRequest, _reconciliation_pb2.SubmitRegisterResponse]
-    """The regulator's register as a file of JSON lines in pieces, by an admin."""
+    SubmitRegulatorBook: _grpc.StreamUnaryMultiCallable[_reconciliation_pb2.SubmitRegulatorBookRequest, _reconciliation_pb2.SubmitRegulatorBookResponse]
+    """The regulator's book as a file of JSON lines in pieces, by an admin."""
     ListSubmissions: _grpc.UnaryUnaryMultiCallable[_reconciliation_pb2.ListSubmissionsRequest, _reconciliation_pb2.ListSubmissionsResponse]
     """Newest first."""
     RunReconciliation: _grpc.UnaryUnaryMultiCallable[_reconciliation_pb2.RunReconciliationRequest, _reconciliation_pb2.RunReconciliationResponse]
@@ -71,8 +71,8 @@ class ReconciliationServiceAsyncStub(ReconciliationServiceStub):
     """The operator's wallet statement: a header, then rows in batches. Stored whole or not at all."""
     SubmitReceipts: _aio.StreamUnaryMultiCallable[_reconciliation_pb2.SubmitReceiptsRequest, _reconciliation_pb2.SubmitReceiptsResponse]  # type: ignore[assignment]
     """The openings that the operator stored."""
-    SubmitRegister: _aio.StreamUnaryMultiCallable[_reconciliation_pb2.SubmitRegisterRequest, _reconciliation_pb2.SubmitRegisterResponse]  # type: ignore[assignment]
-    """The regulator's register as a file of JSON lines in pieces, by an admin."""
+    SubmitRegulatorBook: _aio.StreamUnaryMultiCallable[_reconciliation_pb2.SubmitRegulatorBookRequest, _reconciliation_pb2.SubmitRegulatorBookResponse]  # type: ignore[assignment]
+    """The regulator's book as a file of JSON lines in pieces, by an admin."""
     ListSubmissions: _aio.UnaryUnaryMultiCallable[_reconciliation_pb2.ListSubmissionsRequest, _reconciliation_pb2.ListSubmissionsResponse]  # type: ignore[assignment]
     """Newest first."""
     RunReconciliation: _aio.UnaryUnaryMultiCallable[_reconciliation_pb2.RunReconciliationRequest, _reconciliation_pb2.RunReconciliationResponse]  # type: ignore[assignment]
@@ -113,12 +113,12 @@ class ReconciliationServiceServicer(metaclass=_abc_1.ABCMeta):
         """The openings that the operator stored."""
 
     @_abc_1.abstractmethod
-    def SubmitRegister(
+    def SubmitRegulatorBook(
         self,
-        request_iterator: _MaybeAsyncIterator[_reconciliation_pb2.SubmitRegisterRequest],
+        request_iterator: _MaybeAsyncIterator[_reconciliation_pb2.SubmitRegulatorBookRequest],
         context: _ServicerContext,
-    ) -> _typing.Union[_reconciliation_pb2.SubmitRegisterResponse, _abc.Awaitable[_reconciliation_pb2.SubmitRegisterResponse]]:
-        """The regulator's register as a file of JSON lines in pieces, by an admin."""
+    ) -> _typing.Union[_reconciliation_pb2.SubmitRegulatorBookResponse, _abc.Awaitable[_reconciliation_pb2.SubmitRegulatorBookResponse]]:
+        """The regulator's book as a file of JSON lines in pieces, by an admin."""
 
     @_abc_1.abstractmethod
     def ListSubmissions(

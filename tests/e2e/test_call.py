@@ -84,9 +84,9 @@ def test_a_refusal_is_told_with_reason_and_metadata(served: Served) -> None:
     fields = {"session_id": session["session_id"], "stage_no": 1, "bets": [{"bet": "ante", "amount_minor": 1}]}
     status, out, err = call(served, "StartRound", json.dumps(fields))
     assert (status, out) == (1, "")
-    told, *facts = err.splitlines()[1:]
-    assert told.startswith("rgs: ")
-    assert told.endswith("[STAKE_BELOW_MINIMUM]")
+    result, *facts = err.splitlines()[1:]
+    assert result.startswith("rgs: ")
+    assert result.endswith("[STAKE_BELOW_MINIMUM]")
     assert facts == sorted(facts)
     assert any(re.fullmatch(r"  limit\w*: 10", fact) for fact in facts)
 
@@ -119,21 +119,21 @@ def test_play_reads_and_writes_lines(served: Served) -> None:
     assert [detail["reason"] for detail in second["error"]["details"] if "reason" in detail] == ["ROUND_OPEN"]
     assert [first["request_id"], second["request_id"]] == REQUEST_ID.findall(err)
     round_id = first["start_round"]["round"]["round_id"]
-    look = {"get_round": {"session_id": session["session_id"], "round_id": round_id}}
-    status, out, err = call(served, "Play", "-", said=json.dumps(look))  # no line feed at the end
+    poll = {"get_round": {"session_id": session["session_id"], "round_id": round_id}}
+    status, out, err = call(served, "Play", "-", said=json.dumps(poll))  # no line feed at the end
     assert (status, err) == (0, "")
     assert json.loads(out)["get_round"]["round"]["round_id"] == round_id
 
 
 def test_a_line_that_is_no_request_ends_the_stream(served: Served) -> None:
-    look = {"get_round": {"session_id": "x", "round_id": "y"}}
-    status, out, err = call(served, "Play", said=f"{json.dumps(look)}\n{{]\n{json.dumps(look)}\n")
+    poll = {"get_round": {"session_id": "x", "round_id": "y"}}
+    status, out, err = call(served, "Play", said=f"{json.dumps(poll)}\n{{]\n{json.dumps(poll)}\n")
     assert (status, out.count("\n")) == (2, 1)  # what came before it was answered, what came after it was not sent
     assert re.fullmatch(r"rgs: cannot read a PlayRequest: .* \[MALFORMED field=json\]\n", err)
 
 
 def test_a_stream_of_answers_is_one_a_line(served: Served) -> None:
-    status, out, err = call(served, "Health/Watch", "{}", "--timeout", "1")
+    status, out, err = call(served, "Health/HealthMonitor", "{}", "--timeout", "1")
     assert json.loads(out) == {"status": "SERVING"}
     assert (status, "[DEADLINE_EXCEEDED]\n" in err) == (1, True)
 

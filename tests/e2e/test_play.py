@@ -409,14 +409,14 @@ def test_silence_is_asked_about_and_repeated_with_the_same_id(
     served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The purchase happens, its answer is lost; the person asks again, and nothing is bought twice."""
-    asked: list[str] = []
+    requested: list[str] = []
     original = Client.call
 
     def call(self: Client, method: Any, request: Any) -> Any:
         answer = original(self, method, request)
         if isinstance(request, BuyParticipationRequest):
-            asked.append(request.request_id)
-            if len(asked) == 1:
+            requested.append(request.request_id)
+            if len(requested) == 1:
                 raise OutcomeUnknownError(Status(message="lost"), grpc.StatusCode.DEADLINE_EXCEEDED)
         return answer
 
@@ -425,8 +425,8 @@ def test_silence_is_asked_about_and_repeated_with_the_same_id(
     out = " ".join(capsys.readouterr().out.split())
     assert "No answer: lost [DEADLINE_EXCEEDED]" in out
     assert "Closed. Bought 50.00 EUR" in out
-    assert len(asked) == 2
-    assert len(set(asked)) == 1
+    assert len(requested) == 2
+    assert len(set(requested)) == 1
 
 
 # --- cards and amounts -------------------------------------------------------------------------------------------

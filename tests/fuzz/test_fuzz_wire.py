@@ -53,7 +53,7 @@ NEEDS_MORE = {
     *("AddCertificate", "GetRoundRecord", "ListStatements", "SetSwitch"),  # fields that exclude others
     *("CloseSession", "ReleaseReports", "RemoveCertificate", "ResumeRound"),  # a call before it
     *("Countersign", "GetReport", "ListBreaks", "ResolveBreak"),  # a report
-    *("SubmitReceipts", "SubmitRegister", "SubmitWalletStatement"),  # a stream in its order
+    *("SubmitReceipts", "SubmitRegulatorBook", "SubmitWalletStatement"),  # a stream in its order
 }
 """Methods that take more than one message in which every field on its own is right."""
 

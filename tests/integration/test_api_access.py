@@ -32,10 +32,10 @@ OVERSIGHT = {"admin", "auditor", "regulator"}
 OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
-    "ListOwedCredits": OVERSIGHT | {"operator"},
+    "ListPendingCredits": OVERSIGHT | {"operator"},
     **dict.fromkeys(("GetOutbox", "ListHeldReports", "GetReturns"), OVERSIGHT),
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
-    **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
+    **dict.fromkeys(("SubmitRegulatorBook", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
     "StreamEntries": {"auditor", "regulator", "lab"},
     **dict.fromkeys(
@@ -65,8 +65,8 @@ async def code_of(channel: grpc.aio.Channel, method: str) -> grpc.StatusCode:
         call = unary(b"")
     code: grpc.StatusCode = await call.code()
     if code in NOT_LET_IN:
-        told = Status.FromString(dict(await call.trailing_metadata())["grpc-status-details-bin"])
-        assert reason_in(told) in ("ROLE_NOT_ALLOWED", "CERTIFICATE_NOT_ALLOWED")
+        result = Status.FromString(dict(await call.trailing_metadata())["grpc-status-details-bin"])
+        assert reason_in(result) in ("ROLE_NOT_ALLOWED", "CERTIFICATE_NOT_ALLOWED")
     return code
 
 

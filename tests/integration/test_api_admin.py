@@ -57,8 +57,8 @@ async def test_a_switch_stops_what_is_new_and_only_there(
         await player.start()
         done = await admin.SetSwitch(switch(scope, enabled=False, **fields))
         body = read_statement(done.statement)
-        told = {name: body[name] for name in ("code", "actor", "subject", "before", "after", "reason")}
-        assert told == {
+        reported = {name: body[name] for name in ("code", "actor", "subject", "before", "after", "reason")}
+        assert reported == {
             "code": "SWITCH_CHANGED", "actor": "demo-admin", "subject": subject, "before": "enabled",
             "after": "disabled", "reason": "WATCHED",
         }  # fmt: skip
@@ -131,7 +131,7 @@ async def test_a_repeat_is_the_first_answer_and_other_content_is_refused(tmp_pat
         admin, player = admin_of(harness), await ApiClient(harness.channel()).seated()
         await player.start()
         off = switch(PLAY, enabled=False)
-        clear = pb.ClearGuardRequest(request_id=request_id(), name="rules", reason="LOOKED_AT")
+        clear = pb.ClearGuardRequest(request_id=request_id(), name="rules", reason="CHECKED")
         report = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="CARDS_SHOWN")
         resume = pb.ResumeRoundRequest(request_id=request_id(), round_id=player.round_id, reason="WAS_NONE")
         certificate = harness.issue(Role.AUDITOR, "auditor-9")
@@ -161,8 +161,8 @@ async def test_a_repeat_is_the_first_answer_and_other_content_is_refused(tmp_pat
                 request.code = "SOMETHING_ELSE"
             assert await reason_of(getattr(admin, name)(request)) == "IDEMPOTENCY_CONFLICT"
         after = await admin.ListEvents(pb.ListEventsRequest(page_size=200))
-        told = [event for event in after.events if not event.code.startswith("RNG_")]
-        assert told == [event for event in before.events if not event.code.startswith("RNG_")]
+        reported = [event for event in after.events if not event.code.startswith("RNG_")]
+        assert reported == [event for event in before.events if not event.code.startswith("RNG_")]
 
 
 async def test_the_same_at_once_has_one_effect(tmp_path: Path) -> None:
@@ -408,9 +408,9 @@ async def test_no_card_is_in_what_admins_are_told(tmp_path: Path) -> None:
         started = await player.start()
         assert list(cards_in(started.round))
         report = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="DOUBT")
-        told = [
+        reported = [
             await admin.ReportMalfunction(report),
             await admin.ListEvents(pb.ListEventsRequest(page_size=200)),
             await ApiClient(harness.channel("demo-admin")).sessions.ListOpenRounds(session_pb2.ListOpenRoundsRequest()),
         ]
-        assert [card for message in told for card in cards_in(message)] == []
+        assert [card for message in reported for card in cards_in(message)] == []

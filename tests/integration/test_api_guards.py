@@ -19,7 +19,7 @@ from rgs.integrity.manifest_verify import Surroundings
 from rgs.node import software_identity
 from rgs.node.server import Server
 from rgs.node.software_identity import SURROUNDINGS_CHANGED, changed_software, changed_surroundings
-from rgs.service.permits import GUARDS
+from rgs.service.availability import GUARDS
 from rgs.store.sqlite.store import SqliteStore
 from rgs.v1 import admin_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
@@ -56,8 +56,8 @@ async def guards(harness: ApiHarness) -> dict[str, admin_pb2.Guard]:
 async def events(harness: ApiHarness, *codes: str) -> list[tuple[str, str, str]]:
     """(code, subject, reason) of the events of these codes, oldest first."""
     found = await admin_of(harness).ListEvents(admin_pb2.ListEventsRequest(page_size=200))
-    told = [(event.code, event.subject, event.reason) for event in found.events if event.code in codes]
-    return told[::-1]
+    result = [(event.code, event.subject, event.reason) for event in found.events if event.code in codes]
+    return result[::-1]
 
 
 async def settle_and_leave(player: ApiClient) -> None:
@@ -136,7 +136,7 @@ def test_the_log_names_what_a_server_runs_on_that_changed(monkeypatch: pytest.Mo
     monkeypatch.setattr(software_identity, "measure_surroundings", lambda _objects: again)
     started = Manifest((), locked=True, surroundings=first)
     assert changed_surroundings(started) == ""
-    for change, told in (
+    for change, result in (
         ({"server": {"rgs/node/server.py": "9"}}, "changed rgs/node/server.py"),
         ({"stdlib": {}}, "missing standard library: os.py"),
         ({"objects": {"/p": "9"}, "dependencies": {"a==1": {"a.py": "9"}}}, "changed /p; changed a==1: a.py"),
@@ -146,7 +146,7 @@ def test_the_log_names_what_a_server_runs_on_that_changed(monkeypatch: pytest.Mo
         with capture_logs() as logs:
             assert changed_surroundings(started) == SURROUNDINGS_CHANGED
         assert logs[0]["event"] == "surroundings_changed"
-        assert logs[0]["what"].endswith(told)
+        assert logs[0]["what"].endswith(result)
 
 
 async def test_a_clock_that_was_set(tmp_path: Path) -> None:
@@ -168,15 +168,15 @@ async def test_a_clock_that_was_set(tmp_path: Path) -> None:
         again = ApiClient(channel)
         again.session_id, again.stage_no = late.session_id, 1
         await again.start()
-        told = await events(harness, "GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED", "GUARD_CLEARED")
-        assert [code for code, _, _ in told] == ["GUARD_CLOSED", "TIME_JUMP", "GUARD_CLEARED"]
+        result = await events(harness, "GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED", "GUARD_CLEARED")
+        assert [code for code, _, _ in result] == ["GUARD_CLOSED", "TIME_JUMP", "GUARD_CLEARED"]
 
 
 async def test_a_store_that_is_locked_by_another(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
         player, late = await ApiClient(harness.channel()).seated(), await ApiClient(harness.channel(), "late").seated()
         await player.start()
-        store = harness.server.services.watch._store
+        store = harness.server.services.monitor._store
         assert isinstance(store, SqliteStore)
         store._db.execute("PRAGMA busy_timeout = 5")
         with closing(sqlite3.connect(str(harness.config.store), isolation_level=None)) as other:
@@ -192,11 +192,11 @@ async def test_a_store_that_is_locked_by_another(tmp_path: Path) -> None:
             await until(player.channel, service, SERVING)
         await settle_and_leave(player)
         await late.start()
-        told = await events(harness, "GUARD_CLOSED", "GUARD_OPENED")
-        assert told == [("GUARD_CLOSED", "store", "COMMIT_FAILED"), ("GUARD_OPENED", "store", "COMMIT_FAILED")]
+        result = await events(harness, "GUARD_CLOSED", "GUARD_OPENED")
+        assert result == [("GUARD_CLOSED", "store", "COMMIT_FAILED"), ("GUARD_OPENED", "store", "COMMIT_FAILED")]
 
 
-async def test_a_register_that_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_regulator_that_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path) as harness:
         player = await ApiClient(harness.channel()).seated()
 
@@ -204,7 +204,7 @@ async def test_a_register_that_is_down(tmp_path: Path, monkeypatch: pytest.Monke
             raise RegulatorUnavailableError("no answer")
 
         with monkeypatch.context() as patched:
-            patched.setattr("rgs.adapters.embedded.regulator.EmbeddedRegister.open_session", silent)
+            patched.setattr("rgs.adapters.embedded.regulator.EmbeddedRegulator.open_session", silent)
             late = ApiClient(harness.channel(), "late")
             opening = late.open_request()
             error = await refused(late.sessions.OpenSession(opening))
@@ -212,8 +212,8 @@ async def test_a_register_that_is_down(tmp_path: Path, monkeypatch: pytest.Monke
             await until(player.channel, SESSION, NOT_SERVING)  # recovery asks again and again
             assert await health(player.channel, PLAY) == SERVING
             found = await guards(harness)
-            assert [name for name, guard in found.items() if guard.closed] == ["register"]
-            await player.round_to_the_end()  # it has its ids; that the register takes its report is an answer
+            assert [name for name, guard in found.items() if guard.closed] == ["regulator"]
+            await player.round_to_the_end()  # it has its ids; that the regulator takes its report is an answer
         await until(player.channel, SESSION, SERVING)
         assert (await late.sessions.OpenSession(opening)).session.regulator_session_id
 
@@ -222,7 +222,7 @@ async def test_a_latched_generator_over_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
         player = await ApiClient(harness.channel()).seated()
         await player.start()
-        harness.server.services.watch._instance._generator.close()
+        harness.server.services.monitor._instance._generator.close()
         await until(player.channel, PLAY, NOT_SERVING)
         await settle_and_leave(player)
         await harness.restart()
@@ -241,8 +241,8 @@ async def test_a_latched_generator_over_a_restart(tmp_path: Path) -> None:
         await again.start()
         await harness.restart()
         assert not (await guards(harness))["rng"].closed
-        told = await events(harness, "RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED")
-        assert [code for code, _, _ in told] == ["RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED"]
+        result = await events(harness, "RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED")
+        assert [code for code, _, _ in result] == ["RNG_FAILED", "GUARD_CLOSED", "GUARD_CLEARED"]
 
 
 async def test_what_happens_at_the_door_and_inside_is_counted_and_told(

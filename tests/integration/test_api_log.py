@@ -45,10 +45,10 @@ async def test_the_whole_log_is_read_and_verified_over_the_wire(tmp_path: Path) 
         anna = await ApiClient(harness.channel(), "player-1").seated()
         first = await audit(harness, "demo-auditor").GetCheckpoint(pb.GetCheckpointRequest())
         final = (await anna.round_to_the_end()).round
-        asked = {"round_id": final.round_id, "session_id": anna.session_id}
+        requested = {"round_id": final.round_id, "session_id": anna.session_id}
         operator, auditor = audit(harness, "demo-operator"), audit(harness, "demo-auditor")
         for kind in ("round_opening", "round_final"):
-            request = pb.GetRecordRequest(**asked, kind=kind)
+            request = pb.GetRecordRequest(**requested, kind=kind)
             record = await logged(operator.GetRecord, request)
             proof = parse_log_proof(record.log_proof)
             verify_log_proof(proof, leaf_hash(record.statement.envelope))
@@ -65,8 +65,8 @@ async def test_the_whole_log_is_read_and_verified_over_the_wire(tmp_path: Path) 
         asking = pb.GetConsistencyProofRequest(origin=newest.origin, old_size=first.size, new_size=newest.size)
         for party in ("operator", "auditor", "regulator", "lab"):
             stub = audit(harness, f"demo-{party}")
-            told = await stub.GetConsistencyProof(asking)
-            verify_consistency(first.size, first.root, newest.size, newest.root, list(told.hashes))
+            result = await stub.GetConsistencyProof(asking)
+            verify_consistency(first.size, first.root, newest.size, newest.root, list(result.hashes))
             assert (await stub.GetCheckpoint(pb.GetCheckpointRequest(origin=newest.origin))).size >= newest.size
         # Cut off anywhere, it goes on; on another connection, by another party that may.
         rest = await entries_of(audit(harness, "demo-regulator"), resume_token=entries[3].resume_token)
@@ -78,14 +78,14 @@ async def test_another_operator_s_records_are_not_found(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
         anna = await ApiClient(harness.channel(), "player-1").seated()
         done = await anna.round_to_the_end()
-        asked = pb.GetRecordRequest(round_id=done.round.round_id, session_id=anna.session_id, kind="round_final")
-        mine = await logged(audit(harness, "demo-operator").GetRecord, asked)
+        requested = pb.GetRecordRequest(round_id=done.round.round_id, session_id=anna.session_id, kind="round_final")
+        mine = await logged(audit(harness, "demo-operator").GetRecord, requested)
         other = harness.issue(Role.OPERATOR, "other")
         await harness.allow(other, Role.OPERATOR, "other", "demo")
         channel = harness.channel(other)
         stub: Any = AuditServiceStub(channel)
         while True:  # until the server has read the list again
-            error = await refused(stub.GetRecord(asked))
+            error = await refused(stub.GetRecord(requested))
             if error.code() is not grpc.StatusCode.UNAUTHENTICATED:
                 break
             await asyncio.sleep(0.1)
@@ -144,10 +144,10 @@ async def test_what_is_malformed_is_refused_by_its_field(tmp_path: Path) -> None
     async with serving(tmp_path) as harness:
         stub = audit(harness, "demo-auditor")
         for method, given, field in MALFORMED:
-            asked = getattr(stub, method)(getattr(pb, f"{method}Request")(**given), timeout=20)
+            requested = getattr(stub, method)(getattr(pb, f"{method}Request")(**given), timeout=20)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await (asked.read() if method == "StreamEntries" else asked)
-            told = status_in(caught.value)
+                await (requested.read() if method == "StreamEntries" else requested)
+            result = status_in(caught.value)
             assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT, (method, given)
-            assert info_in(told).reason == "INVALID_FIELD"
-            assert any(field.encode() in detail.value for detail in told.details), (method, given)
+            assert info_in(result).reason == "INVALID_FIELD"
+            assert any(field.encode() in detail.value for detail in result.details), (method, given)

@@ -259,27 +259,27 @@ async def test_a_page_token_is_good_for_its_own_list_only(tmp_path: Path) -> Non
         await asyncio.sleep(0.3)  # the list is read again
         stranger = ApiClient(harness.channel(certificate), "anna")
 
-        def asked(**fields: Any) -> session_pb2.ListSessionsRequest:
+        def requested(**fields: Any) -> session_pb2.ListSessionsRequest:
             return session_pb2.ListSessionsRequest(**{"player": "anna", "page_size": 2, **fields})
 
-        page = await anna.sessions.ListSessions(asked())
+        page = await anna.sessions.ListSessions(requested())
         token = page.next_page_token
-        rest = await anna.sessions.ListSessions(asked(page_token=token, page_size=50))
+        rest = await anna.sessions.ListSessions(requested(page_token=token, page_size=50))
         found = [view.session_id for view in (*page.sessions, *rest.sessions)]
         assert (len(set(found)), rest.next_page_token) == (3, "")
         for call in (
-            anna.sessions.ListSessions(asked(page_token=token, player="berta")),
-            anna.sessions.ListSessions(asked(page_token=token, player="")),
-            anna.sessions.ListSessions(asked(page_token=token, open_only=True)),
+            anna.sessions.ListSessions(requested(page_token=token, player="berta")),
+            anna.sessions.ListSessions(requested(page_token=token, player="")),
+            anna.sessions.ListSessions(requested(page_token=token, open_only=True)),
             anna.sessions.ListOpenRounds(session_pb2.ListOpenRoundsRequest(page_token=token)),
-            stranger.sessions.ListSessions(asked(page_token=token)),
+            stranger.sessions.ListSessions(requested(page_token=token)),
         ):
             error = await refused(call)
             info = info_in(status_in(error))
             assert (error.code().name, info.reason) == ("INVALID_ARGUMENT", "INVALID_FIELD")
             assert info.metadata["field"] == "page_token"
         for size, limit in ((201, "200"), (-1, "1")):
-            info = info_in(status_in(await refused(anna.sessions.ListSessions(asked(page_size=size)))))
+            info = info_in(status_in(await refused(anna.sessions.ListSessions(requested(page_size=size)))))
             assert (info.metadata["field"], info.metadata["limit"]) == ("page_size", limit)
 
 
@@ -295,10 +295,10 @@ async def test_a_clash_of_versions_brings_the_fresh_view(tmp_path: Path) -> None
         found = await player.sessions.GetSession(session_pb2.GetSessionRequest(session_id=player.session_id))
         error = await refused(player.play.Act(stale))
         assert error.code() is grpc.StatusCode.ABORTED
-        told = status_in(error)
-        assert reason_in(told) == "ROUND_CHANGED"
+        result = status_in(error)
+        assert reason_in(result) == "ROUND_CHANGED"
         fresh = play_pb2.ActResponse()
-        assert [detail.Unpack(fresh) for detail in told.details].count(True) == 1
+        assert [detail.Unpack(fresh) for detail in result.details].count(True) == 1
         assert fresh.round == found.session.open_round
         assert fresh.session.balance_minor == found.session.balance_minor
 
@@ -361,10 +361,10 @@ async def test_reads_that_do_not_say_what_they_want(tmp_path: Path) -> None:
             (player.play.GetRound(play_pb2.GetRoundRequest(session_id="x")), "session_id"),
         ):
             error = await refused(call)
-            told = status_in(error)
-            assert (error.code(), info_in(told).metadata["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, field)
+            result = status_in(error)
+            assert (error.code(), info_in(result).metadata["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, field)
             violations = BadRequest()
-            assert [detail.Unpack(violations) for detail in told.details].count(True) == 1
+            assert [detail.Unpack(violations) for detail in result.details].count(True) == 1
             assert [violation.field for violation in violations.field_violations] == [field]
 
 
@@ -434,6 +434,6 @@ async def broken_with_secrets(_play: Play, _caller: Any, _session_id: str, _roun
 
 
 def views_in(error: grpc.aio.AioRpcError) -> list[Any]:
-    told = status_in(error)
+    result = status_in(error)
     view = play_pb2.ActResponse()
-    return [told, *[view for detail in told.details if detail.Unpack(view)]]
+    return [result, *[view for detail in result.details if detail.Unpack(view)]]

@@ -79,7 +79,7 @@ async def test_a_clean_day_and_the_same_report_from_the_files(tmp_path: Path) ->
         }  # fmt: skip
         root = (harness.config.keys / "root.fingerprint").read_text().strip()
         request = pb.RunReconciliationRequest(
-            request_id=request_id(), root=root, embedded_register=True,
+            request_id=request_id(), root=root, embedded_regulator=True,
             wallet_submission_ids=[wallet.submission_id], receipts_submission_ids=[receipts.submission_id],
         )  # fmt: skip
         report_id = (await stub.RunReconciliation(request)).report_id
@@ -111,7 +111,7 @@ async def test_a_run_over_postgresql(tmp_path: Path) -> None:
             await play(harness)
             wallet, stub = await submit_wallet(harness, wallet_rows(harness)), books(harness)
             request = pb.RunReconciliationRequest(
-                request_id=request_id(), wallet_submission_ids=[wallet.submission_id], embedded_register=True
+                request_id=request_id(), wallet_submission_ids=[wallet.submission_id], embedded_regulator=True
             )
             summary = await finished(stub, (await stub.RunReconciliation(request)).report_id)
             assert (summary.state, summary.verdict) == (pb.REPORT_STATE_DONE, "clean"), summary
@@ -126,8 +126,8 @@ async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path)
         stub, report_id = await run_with_a_break(harness)
         (found,) = (await stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id))).breaks
         assert (found.break_class, found.owed, found.resolved) == ("missing_credit_in_wallet", True, False)
-        told = next(csv.DictReader(io.StringIO((await download(stub, report_id, "breaks.csv")).decode())))
-        assert (found.break_id, found.amount_minor) == (told["break_id"], int(told["amount_minor"]))
+        result = next(csv.DictReader(io.StringIO((await download(stub, report_id, "breaks.csv")).decode())))
+        assert (found.break_id, found.amount_minor) == (result["break_id"], int(result["amount_minor"]))
         assert not (await stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id, break_class="duplicate"))).breaks
 
         admins = [books(harness, "demo-admin"), books(harness, second)]
@@ -217,8 +217,8 @@ async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
             token = ""
             pages: list[pb.ListBreaksResponse] = []
             while not pages or token:
-                asked = pb.ListBreaksRequest(report_id=report_id, break_class=kind, page_size=2, page_token=token)
-                page = await stub.ListBreaks(asked)
+                requested = pb.ListBreaksRequest(report_id=report_id, break_class=kind, page_size=2, page_token=token)
+                page = await stub.ListBreaks(requested)
                 assert len(page.breaks) <= 2
                 pages.append(page)
                 token = page.next_page_token
@@ -234,24 +234,24 @@ async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("plain_jobs")
 @pytest.mark.slow
-async def test_an_admin_submits_the_register_and_gets_no_private_blocks(tmp_path: Path) -> None:
+async def test_an_admin_submits_the_regulator_and_gets_no_private_blocks(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
         await play(harness)
         admin = books(harness, "demo-admin")
         named = {"operator": OPERATOR}
-        request = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True, **named)  # type: ignore[arg-type]
+        request = pb.RunReconciliationRequest(request_id=request_id(), embedded_regulator=True, **named)  # type: ignore[arg-type]
         first = (await admin.RunReconciliation(request)).report_id
         assert (await finished(admin, first, OPERATOR)).verdict == "clean"
-        register = await download(admin, first, "regulator.jsonl", OPERATOR)
-        rows = [line for line in register.splitlines(keepends=True) if b'"kind":"close"' not in line]
-        data, asked = b"".join(rows).rstrip(b"\n"), pb.SubmitRegisterRequest
-        pieces = [asked(data=data[at : at + 100]) for at in range(0, len(data), 100)]
-        stream = [asked(header=header(currency="", operator=OPERATOR)), *pieces, asked(total_rows=len(rows))]
-        stored = (await admin.SubmitRegister(iter(stream))).submission
+        regulator = await download(admin, first, "regulator.jsonl", OPERATOR)
+        rows = [line for line in regulator.splitlines(keepends=True) if b'"kind":"close"' not in line]
+        data, requested = b"".join(rows).rstrip(b"\n"), pb.SubmitRegulatorBookRequest
+        pieces = [requested(data=data[at : at + 100]) for at in range(0, len(data), 100)]
+        stream = [requested(header=header(currency="", operator=OPERATOR)), *pieces, requested(total_rows=len(rows))]
+        stored = (await admin.SubmitRegulatorBook(iter(stream))).submission
         assert (stored.party, stored.operator, stored.rows) == ("demo-admin", OPERATOR, len(rows))
         request = pb.RunReconciliationRequest(
             request_id=request_id(),
-            register_submission_ids=[stored.submission_id],
+            regulator_submission_ids=[stored.submission_id],
             **named,  # type: ignore[arg-type]
         )
         second = (await admin.RunReconciliation(request)).report_id
@@ -290,11 +290,11 @@ async def test_another_operators_books_are_not_there(tmp_path: Path) -> None:
             stub.ListReports(pb.ListReportsRequest(operator=OPERATOR)),
             stub.Countersign(pb.CountersignRequest(request_id=request_id(), report_id=report_id)),
             stub.RunReconciliation(run(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])),
-            stub.RunReconciliation(run(request_id=request_id(), operator=OPERATOR, embedded_register=True)),
+            stub.RunReconciliation(run(request_id=request_id(), operator=OPERATOR, embedded_regulator=True)),
         ):
             assert await reason_of(call) == "NOT_FOUND"
         # Of its own it has nothing: the run fails, and what is told of it holds no path and nobody else's numbers.
-        own = (await stub.RunReconciliation(run(request_id=request_id(), embedded_register=True))).report_id
+        own = (await stub.RunReconciliation(run(request_id=request_id(), embedded_regulator=True))).report_id
         summary = await finished(stub, own)
         assert (summary.state, summary.failure_reason) == (pb.REPORT_STATE_FAILED, "INVALID_FIELD")
         assert summary.failure == "inputs/statements.jsonl is empty: there are no statements"
@@ -319,13 +319,13 @@ async def test_a_run_that_is_none(tmp_path: Path) -> None:
         for fields, field in (
             ({}, "wallet_submission_ids"),
             ({"wallet_submission_ids": [own, own]}, "wallet_submission_ids"),
-            ({"embedded_register": True, "register_submission_ids": [own]}, "embedded_register"),
-            ({"embedded_register": True, "root": "abc"}, "root"),
-            ({"embedded_register": True, "cut_off_s": -1}, "cut_off_s"),
-            ({"embedded_register": True, "period_start_time": {"seconds": 5}}, "period_end_time"),
-            ({"embedded_register": True, "period_start_time": {"seconds": 5}, "period_end_time": {"seconds": 5}},
+            ({"embedded_regulator": True, "regulator_submission_ids": [own]}, "embedded_regulator"),
+            ({"embedded_regulator": True, "root": "abc"}, "root"),
+            ({"embedded_regulator": True, "cut_off_s": -1}, "cut_off_s"),
+            ({"embedded_regulator": True, "period_start_time": {"seconds": 5}}, "period_end_time"),
+            ({"embedded_regulator": True, "period_start_time": {"seconds": 5}, "period_end_time": {"seconds": 5}},
              "period_end_time"),
-            ({"embedded_register": True, "period_start_time": {"nanos": 5}, "period_end_time": {"seconds": 5}},
+            ({"embedded_regulator": True, "period_start_time": {"nanos": 5}, "period_end_time": {"seconds": 5}},
              "period_start_time"),
         ):  # fmt: skip
             request = pb.RunReconciliationRequest(request_id=request_id(), **fields)

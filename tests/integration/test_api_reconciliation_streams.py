@@ -70,19 +70,19 @@ def _rows(count: int = 3, **changes: Any) -> list[pb.WalletRow]:
     return rows
 
 
-asked = pb.SubmitWalletStatementRequest
+requested = pb.SubmitWalletStatementRequest
 HOSTILE: dict[str, tuple[list[Any], str]] = {
     "nothing": ([], "header"),
-    "no header": ([asked(rows=_rows())], "header"),
-    "header with rows": ([asked(header=header(), rows=_rows())], "header"),
-    "header twice": ([asked(header=header()), asked(header=header())], "rows"),
-    "end first": ([asked(total_rows=3)], "header"),
-    "no end": ([asked(header=header()), asked(rows=_rows())], "total_rows"),
-    "nothing between": ([asked(header=header()), asked(total_rows=1)], "total_rows"),
-    "an empty message": ([asked(header=header()), asked(), asked(total_rows=1)], "rows"),
-    "rows behind the end": ([*wallet_stream(_rows()), asked(rows=_rows())], "total_rows"),
-    "another number": ([asked(header=header()), asked(rows=_rows()), asked(total_rows=4)], "total_rows"),
-    "end with rows": ([asked(header=header()), asked(rows=_rows(), total_rows=3)], "rows"),
+    "no header": ([requested(rows=_rows())], "header"),
+    "header with rows": ([requested(header=header(), rows=_rows())], "header"),
+    "header twice": ([requested(header=header()), requested(header=header())], "rows"),
+    "end first": ([requested(total_rows=3)], "header"),
+    "no end": ([requested(header=header()), requested(rows=_rows())], "total_rows"),
+    "nothing between": ([requested(header=header()), requested(total_rows=1)], "total_rows"),
+    "an empty message": ([requested(header=header()), requested(), requested(total_rows=1)], "rows"),
+    "rows behind the end": ([*wallet_stream(_rows()), requested(rows=_rows())], "total_rows"),
+    "another number": ([requested(header=header()), requested(rows=_rows()), requested(total_rows=4)], "total_rows"),
+    "end with rows": ([requested(header=header()), requested(rows=_rows(), total_rows=3)], "rows"),
     "too many rows": (wallet_stream(_rows(11)), "rows"),
     "no kind": (wallet_stream(_rows(kind=0)), "rows.kind"),
     "kind of tomorrow": (wallet_stream(_rows(kind=9)), "rows.kind"),
@@ -125,8 +125,8 @@ async def test_hostile_streams_leave_nothing(tmp_path: Path) -> None:
             assert left(harness) == [], name
         # A stream that is cut, or that nobody ends, leaves nothing; and one at a time is taken.
         call = stub.SubmitWalletStatement()
-        await call.write(asked(header=header()))
-        await call.write(asked(rows=_rows()))
+        await call.write(requested(header=header()))
+        await call.write(requested(rows=_rows()))
         await until(lambda: bool(left(harness)))
         assert (await refusal_of(harness, wallet_stream(_rows()))).reason == "RECONCILIATION_BUSY"
         call.cancel()
@@ -145,14 +145,14 @@ async def test_an_operators_room_is_limited(tmp_path: Path) -> None:
         stub, rows = books(harness), _rows(150)
         for row in rows:
             row.reference = "r" * 250
-        many = [asked(header=header()), *[asked(rows=rows)] * 30, asked(total_rows=4_500)]
+        many = [requested(header=header()), *[requested(rows=rows)] * 30, requested(total_rows=4_500)]
         info = await refusal_of(harness, many)
         assert (info.reason, info.metadata["field"]) == ("RECONCILIATION_FULL", "reconciliation_stored_mb")
         assert left(harness) == []
         # What is there counts, for new submissions and for runs.
         (harness.config.reconciliation / OPERATOR / "kept").write_bytes(bytes(1 << 20))
         assert (await refusal_of(harness, wallet_stream(rows[:2]))).reason == "RECONCILIATION_FULL"
-        run = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True)
+        run = pb.RunReconciliationRequest(request_id=request_id(), embedded_regulator=True)
         assert await reason_of(stub.RunReconciliation(run)) == "RECONCILIATION_FULL"
 
 
@@ -187,7 +187,7 @@ async def test_the_second_run_is_refused_and_play_goes_on(tmp_path: Path, monkey
     async with serving(tmp_path) as harness:
         stub, request, pid = await stopped_job(harness, monkeypatch)
         report_id = (await stub.RunReconciliation(request)).report_id  # the same again: no other run
-        other = pb.RunReconciliationRequest(request_id=request_id(), embedded_register=True)
+        other = pb.RunReconciliationRequest(request_id=request_id(), embedded_regulator=True)
         assert await reason_of(stub.RunReconciliation(other)) == "RECONCILIATION_BUSY"
         info = info_in(status_in(await refused(stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id)))))
         assert (info.reason, info.metadata["state"]) == ("REPORT_NOT_DONE", "REPORT_STATE_RUNNING")

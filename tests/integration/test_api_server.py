@@ -54,26 +54,26 @@ async def test_the_first_and_the_last_statements(tmp_path: Path) -> None:
         player = await ApiClient(harness.channel()).seated()
         await player.round_to_the_end()
         await harness.stop()
-        told = await statements_of(harness)
-        assert told[0]["kind"] == "instance_start"
-        assert (told[0]["manifest"], told[0]["boot_no"]) == (manifest().sha256, "1")
-        artifacts = [(body["name"], body["sha256"]) for body in told if body["kind"] == "artifact"]
+        result = await statements_of(harness)
+        assert result[0]["kind"] == "instance_start"
+        assert (result[0]["manifest"], result[0]["boot_no"]) == (manifest().sha256, "1")
+        artifacts = [(body["name"], body["sha256"]) for body in result if body["kind"] == "artifact"]
         assert artifacts[0] == ("manifest", manifest().sha256)
         assert [name for name, _ in artifacts[1:]] == [
             *("uth-online", "uth-seven-box", "uth-lugano", "uth-solo", "casino-holdem"),
             *("it-adm", "gb-ukgc", "demo"),
         ]
-        assert [body["kind"] for body in told[-2:]] == ["event", "instance_end"]
-        assert (told[-1]["reason"], told[-1]["last_draw_no"]) == ("DRAINED", "1")
+        assert [body["kind"] for body in result[-2:]] == ["event", "instance_end"]
+        assert (result[-1]["reason"], result[-1]["last_draw_no"]) == ("DRAINED", "1")
         await harness.restart()
         assert harness.server.instance == "node1-b2-w0"
         await harness.stop()
         again = await statements_of(harness)
-        assert [body["kind"] for body in again[len(told) :]].count("instance_lost") == 0
-        assert again[len(told)]["previous_boot"] == {
+        assert [body["kind"] for body in again[len(result) :]].count("instance_lost") == 0
+        assert again[len(result)]["previous_boot"] == {
             "instance": "node1-b1-w0",
             "last_draw_no": "1",
-            "last_statement_no": told[-1]["statement_no"],
+            "last_statement_no": result[-1]["statement_no"],
         }
 
 
@@ -118,8 +118,8 @@ async def test_a_start_that_fails_late_signs_its_end(tmp_path: Path, monkeypatch
         patched.setattr("rgs.api.endpoint.Endpoint.start", fail)
         with pytest.raises(OSError, match="no"):
             await harness.start()
-    told = await statements_of(harness)
-    assert (told[-1]["kind"], told[-1]["reason"]) == ("instance_end", "START_FAILED")
+    result = await statements_of(harness)
+    assert (result[-1]["kind"], result[-1]["reason"]) == ("instance_end", "START_FAILED")
 
 
 async def test_two_servers_do_not_share_a_store(tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ async def test_a_lock_that_is_deleted_lets_a_second_server_start_and_the_first_d
         await harness.stop()
     finally:
         await second.stop()
-    told = await statements_of(second)
-    assert [body["session_id"] for body in told if body["kind"] == "session_open"] == [before, after]
-    kinds = sorted(body["kind"] for body in told if body["kind"].startswith("instance_"))
+    result = await statements_of(second)
+    assert [body["session_id"] for body in result if body["kind"] == "session_open"] == [before, after]
+    kinds = sorted(body["kind"] for body in result if body["kind"].startswith("instance_"))
     assert kinds == ["instance_end", "instance_lost", "instance_start", "instance_start"]
 
 
@@ -232,8 +232,8 @@ async def test_calls_under_way_are_answered_by_a_stopping_server(
         released.set()
         answer = await call
         await asyncio.wait_for(stopping, 5)
-        told = await statements_of(harness)
-        kinds = [body["kind"] for body in told]
+        result = await statements_of(harness)
+        kinds = [body["kind"] for body in result]
         assert kinds[-3:] == ["round_opening", "event", "instance_end"]
         await harness.restart()
         again = ApiClient(harness.channel())
@@ -280,5 +280,5 @@ def test_the_process_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (0, "", "")
     events = [json.loads(line)["event"] for line in home.config.log.read_text("ascii").splitlines()]
     assert events == ["listening", "draining", "stopped"]
-    told = asyncio.run(statements_of(home))
-    assert (told[-1]["kind"], told[-1]["reason"]) == ("instance_end", "DRAINED")
+    result = asyncio.run(statements_of(home))
+    assert (result[-1]["kind"], result[-1]["reason"]) == ("instance_end", "DRAINED")

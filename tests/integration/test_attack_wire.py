@@ -152,18 +152,22 @@ async def test_many_clients_on_one_session(tmp_path: Path) -> None:
         stakes = [player.start_request() for player in players]
         both = [outcome(player.play.StartRound(stake)) for player, stake in zip(players, stakes, strict=True)]
         both += [outcome(player.play.StartRound(stake)) for player, stake in zip(players[::-1], stakes, strict=True)]
-        told = await asyncio.gather(*both)
-        dealt = {answer for answer in told if isinstance(answer, bytes)}
-        assert (len(dealt), [isinstance(answer, bytes) for answer in told].count(True)) == (1, 2)
-        assert {answer for answer in told if isinstance(answer, str)} <= {"ROUND_OPEN", "STAGE_NUMBER", "SESSION_RACE"}
+        result = await asyncio.gather(*both)
+        dealt = {answer for answer in result if isinstance(answer, bytes)}
+        assert (len(dealt), [isinstance(answer, bytes) for answer in result].count(True)) == (1, 2)
+        assert {answer for answer in result if isinstance(answer, str)} <= {
+            "ROUND_OPEN",
+            "STAGE_NUMBER",
+            "SESSION_RACE",
+        }
         anna.seen(play_pb2.StartRoundResponse.FromString(dealt.pop()))
         anna.stage_no += 1
         await anna.decide(1, 1, 7)
         buys = [player.buy_request(purchase_no=2, amount_minor=1_000 + n) for n, player in enumerate(players)]
-        told = await asyncio.gather(
+        result = await asyncio.gather(
             *[outcome(player.sessions.BuyParticipation(buy)) for player, buy in zip(players, buys, strict=True)]
         )
-        assert [isinstance(answer, bytes) for answer in told].count(True) == 1
+        assert [isinstance(answer, bytes) for answer in result].count(True) == 1
         await anna.leave()
         for channel in channels:
             await channel.close()
@@ -200,7 +204,7 @@ async def test_many_clients_on_many_sessions_say_everything_twice(tmp_path: Path
 
 def is_closed(wire: Wire) -> bool:
     """Whether the store's guard is closed, and no other."""
-    closed = [guard.name for guard in wire.harness.services.permits.guards() if guard.closed]
+    closed = [guard.name for guard in wire.harness.services.availability.guards() if guard.closed]
     assert closed in ([], ["store"])
     return bool(closed)
 
@@ -273,11 +277,11 @@ async def test_a_clock_that_steps_back_and_forth(tmp_path: Path) -> None:
         await anna.leave()
         await wire.harness.settle()
     bodies = [read_statement(row.envelope) for row in stored_statements(tmp_path)]
-    told = [body["time"] for body in bodies if anna.session_id in (body.get("session_id"), body.get("session"))]
+    result = [body["time"] for body in bodies if anna.session_id in (body.get("session_id"), body.get("session"))]
     codes = [body["code"] for body in bodies if body["kind"] == "event"]
     assert codes.count("MALFUNCTION") == codes.count("ROUND_RESUMED") >= 2
-    assert len(told) >= 10
-    assert told == sorted(told)
+    assert len(result) >= 10
+    assert result == sorted(result)
     verify_books(tmp_path)
 
 

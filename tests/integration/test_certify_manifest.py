@@ -134,15 +134,15 @@ def test_the_rest_of_what_is_certified(made: dict[str, Any]) -> None:
     assert listed["structlog/_base.py"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert made["surroundings"]["stdlib"]["os.py"]
     assert str(Path(sys.executable).resolve()) in made["surroundings"]["objects"]
-    told = {module.name: {"sha1": module.sha1, "sha256": module.sha256} for module in modules_of(measure())}
-    assert made["modules"] == {name: told[name] for name in ("rgs.core", "rng")}, "as the regulator is told"
+    reported = {module.name: {"sha1": module.sha1, "sha256": module.sha256} for module in modules_of(measure())}
+    assert made["modules"] == {name: reported[name] for name in ("rgs.core", "rng")}, "as the regulator is told"
 
 
 def test_of_the_settings_the_hash_alone(tmp_path: Path) -> None:
     (tmp_path / "rgs.toml").write_text('store = "postgresql://secret@host/name"\n')
     text = format_manifest(make_manifest(ROOT, tmp_path))
     expected = hashlib.sha256((tmp_path / "rgs.toml").read_bytes()).hexdigest()
-    assert json.loads(text)["configuration"] == {"outward.toml": None, "rgs.toml": expected}
+    assert json.loads(text)["configuration"] == {"peers.toml": None, "rgs.toml": expected}
     assert "secret@" not in text
 
 
@@ -213,15 +213,15 @@ def _package(folder: Path) -> None:
     (folder / "__init__.py").write_bytes(b"")
 
 
-@pytest.mark.parametrize(("change", "told"), CHANGES, ids=[told for _, told in CHANGES])
+@pytest.mark.parametrize(("change", "reported"), CHANGES, ids=[reported for _, reported in CHANGES])
 def test_every_difference_is_named(
-    change: Callable[[Path], object], told: str, alone: Path, written: Path, here: Installation, tmp_path: Path
+    change: Callable[[Path], object], reported: str, alone: Path, written: Path, here: Installation, tmp_path: Path
 ) -> None:
     shutil.copytree(here.root, tmp_path / "root", ignore=shutil.ignore_patterns("__pycache__"))
     change(tmp_path / "root")
     status, lines = _verify(alone, written, "--root", tmp_path / "root")
     assert status == 1
-    assert any(line.startswith(told) for line in lines)
+    assert any(line.startswith(reported) for line in lines)
     assert "DIFFERENCES from manifest" in lines[-1]
 
 
@@ -240,11 +240,11 @@ def test_what_the_server_runs_on_is_compared_file_by_file(
     replace(info / "RECORD", "\n".join(forged).encode())
     (site / "evil.pth").write_bytes(b"import os")
     status, lines = _verify(alone, written, "--root", here.root, "--venv", venv, "--json")
-    told = json.loads("\n".join(lines))
+    reported = json.loads("\n".join(lines))
     (name,) = (name for name in json.loads(written.read_text())["locked"] if name == "structlog")
     version = info.name.removeprefix("structlog-").removesuffix(".dist-info")
     assert status == 1
-    assert told["findings"] == [
+    assert reported["findings"] == [
         {"path": f"{name}=={version}: structlog/_base.py", "what": "changed"},
         {"path": "evil.pth", "what": "unlisted"},
     ]
@@ -267,8 +267,12 @@ def test_another_interpreter_is_another_software(
     path.write_text(json.dumps(document))
     status, lines = _verify(alone, path, "--root", here.root, "--venv", here.venv)
     assert status == 1
-    for told in (f"changed   {executable}", "changed   standard library: os.py", "missing   standard library: evil.py"):
-        assert told in lines
+    for reported in (
+        f"changed   {executable}",
+        "changed   standard library: os.py",
+        "missing   standard library: evil.py",
+    ):
+        assert reported in lines
     assert any(line.startswith("unlisted  rich==") for line in lines)
 
 
@@ -284,7 +288,7 @@ def test_bytecode_is_not_read_and_said_so(alone: Path, written: Path, here: Inst
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"", "is no manifest"),
         (b"[]", "is no manifest"),
@@ -293,17 +297,17 @@ def test_bytecode_is_not_read_and_said_so(alone: Path, written: Path, here: Inst
         (b'{"format": "rgs/certified/v1", "files": [], "surroundings": {}}', "lists no files"),  # and shows nothing
     ],
 )
-def test_what_is_no_manifest_is_said(content: bytes, told: str, alone: Path, tmp_path: Path) -> None:
+def test_what_is_no_manifest_is_said(content: bytes, reported: str, alone: Path, tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     path.write_bytes(content)
-    assert _verify(alone, path, "--root", ROOT) == (2, [f"certify manifest verify: {path} {told}"])
+    assert _verify(alone, path, "--root", ROOT) == (2, [f"certify manifest verify: {path} {reported}"])
 
 
 def test_what_cannot_be_compared_is_said(alone: Path, written: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone.json"
     assert _verify(alone, gone, "--root", ROOT)[1][0].endswith("gone.json cannot be read: No such file or directory")
-    told = f"certify manifest verify: {tmp_path} is not a virtual environment with one Python"
-    assert _verify(alone, written, "--root", ROOT, "--venv", tmp_path) == (2, [told])
+    reported = f"certify manifest verify: {tmp_path} is not a virtual environment with one Python"
+    assert _verify(alone, written, "--root", ROOT, "--venv", tmp_path) == (2, [reported])
     assert _verify(alone, written, "--root", gone) == (2, [f"certify manifest verify: {gone} is no folder"])
     assert _verify(alone, written)[0] == 2
     assert main(["manifest", "verify", str(gone), "--root", str(ROOT)]) == 2

@@ -96,7 +96,7 @@ class Server:
             self._commit(Change(drafts=(Draft("event", {"code": "RNG_STARTED", "time": TIME}),)))
 
     def open(self, session_id: str) -> None:
-        named = {"regulator": "test-register", "regulator_session_id": f"M{session_id[-15:]}"}
+        named = {"regulator": "test-regulator", "regulator_session_id": f"M{session_id[-15:]}"}
         block, salt = {"player": f"player-{session_id[-1]}", **named}, bytes(32)
         body = {
             "currency": DEMO.currency,
@@ -104,7 +104,7 @@ class Server:
             "operator": "demo-operator",
             "private": private_hash(salt, block).hex(),
             "ruleset": {"id": RULESET.id, "sha256": RULESET.sha256, "version": str(RULESET.version)},
-            "test_register": True,
+            "test_regulator": True,
             "time": TIME,
         }
         session = Session(

@@ -24,7 +24,7 @@ from tests.support.process.commands import Cli, secrets_of
 SECRET = {
     "ca.key",
     "server.key",
-    "outward.key",
+    "peers.key",
     "node.key",
     "log.key",
     "root.key",

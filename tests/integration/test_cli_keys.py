@@ -154,8 +154,8 @@ def test_a_stolen_key_is_revoked_at_a_position(cli: Cli) -> None:
     stolen = load_node_signer(load_config(cli.home)).keyid
     cli(*_keys(cli, "node-new", "--node", "node1"))
     position = ("--origin", "rgs.example/rounds/2026h2", "--size", "70000")
-    told = cli(*_keys(cli, "revoke", stolen, "--reason", "STOLEN", *position))
-    assert told.startswith(f"revoked {stolen} from entry 70000 of rgs.example/rounds/2026h2 on\n")
+    result = cli(*_keys(cli, "revoke", stolen, "--reason", "STOLEN", *position))
+    assert result.startswith(f"revoked {stolen} from entry 70000 of rgs.example/rounds/2026h2 on\n")
     assert _rows(cli)[1:] == [("node", "node1", "revoked"), ("node", "node1", "in force")]
     assert load_node_signer(load_config(cli.home)).keyid != stolen
     body = parse_statement(parse_envelope(parse_key_bundle(load_config(cli.home).bundle.read_bytes())[-1]))[1]

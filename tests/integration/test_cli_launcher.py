@@ -246,8 +246,8 @@ def test_serve_refuses_what_cannot_be_named(cli: Cli, served: list[Config], monk
     monkeypatch.setattr("rgs.cli.serve.verify_loaded", lambda: None)
     cli(*command, "--listen", "127.0.0.1:0", "--no-reflection", "--drain-s", "3", "--log-level", "debug")
     (config,) = served
-    told = (config.listen, config.reflection, config.drain_s, config.log_level)
-    assert told == ("127.0.0.1:0", False, 3, "debug")
+    result = (config.listen, config.reflection, config.drain_s, config.log_level)
+    assert result == ("127.0.0.1:0", False, 3, "debug")
     assert "field=listen" in cli.refused(*command, "--listen", "nowhere")
 
 
@@ -294,8 +294,8 @@ def test_serve_says_by_its_status_whether_another_start_can_help(
 
     monkeypatch.setattr("rgs.cli.serve._serve", fail)
     cli("init", "--home", str(cli.home))
-    told = cli.refused("serve", "--home", str(cli.home), status=status)
-    assert str(getattr(error, "detail", None) or getattr(error, "strerror", None) or error) in told
+    result = cli.refused("serve", "--home", str(cli.home), status=status)
+    assert str(getattr(error, "detail", None) or getattr(error, "strerror", None) or error) in result
     # To any other command a refusal is a refusal.
     monkeypatch.setattr("rgs.cli.party.open_home", fail)
     assert cli.refused("party", "list", "--home", str(cli.home), status=1 if status == HOPELESS else status)

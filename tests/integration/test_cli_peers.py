@@ -17,7 +17,7 @@ from rgs.core.errors import UnavailableError
 from rgs.devkit.processes import child
 from rgs.devkit.processes.simulator import SimulatorProcess
 from rgs.node.clock import SystemClock
-from rgs.node.home import OUTWARD, ensure_home
+from rgs.node.home import PEERS_CERTIFICATE, ensure_home
 from tests.support.api.harness import entropy
 from tests.support.process.served import rgs, rgs_here
 
@@ -67,7 +67,7 @@ def test_a_wallet_that_forgets_fails_with_2_and_passes_when_its_faults_are_switc
     assert len(rows) > 100
 
 
-def test_a_central_system_passes_and_writes_its_register(home: Path, tmp_path: Path) -> None:
+def test_a_regulator_passes_and_writes_its_regulator(home: Path, tmp_path: Path) -> None:
     plan, export = tmp_path / "plan.toml", tmp_path / "regulator.jsonl"
     plan.write_text('[[schedule]]\nfault = "closes_seated"\n', "ascii")
     options = ("--books", str(tmp_path / "r.db"), "--export", str(export), "--faults", str(plan))
@@ -131,5 +131,5 @@ def test_a_plan_that_is_not_understood_is_refused(home: Path, options: tuple[str
 
 
 def test_init_gives_the_node_a_certificate_for_outward_calls(home: Path) -> None:
-    assert (home / "tls" / f"{OUTWARD}.pem").is_file()
-    assert (home / "tls" / f"{OUTWARD}.key").stat().st_mode & 0o077 == 0
+    assert (home / "tls" / f"{PEERS_CERTIFICATE}.pem").is_file()
+    assert (home / "tls" / f"{PEERS_CERTIFICATE}.key").stat().st_mode & 0o077 == 0

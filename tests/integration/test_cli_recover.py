@@ -89,13 +89,13 @@ def test_recovery_is_told_first_and_done_when_asked(cli: Cli, tmp_path: Path) ->
     trusted = ("--witnessed", str(seen), "--policy", str(policy))
     with pytest.raises(LogRefusedError, match="run `rgs recover`"):
         asyncio.run(Server(load_config(cli.home, {"listen": "127.0.0.1:0"}), MANIFEST).start())
-    told = cli("recover", *trusted, *home, status=1)
-    assert "the store lacks 3 statements\n" in told
-    assert told.endswith("nothing was changed; give --yes to do it\n")
-    assert cli("recover", *home, status=1) == told
+    result = cli("recover", *trusted, *home, status=1)
+    assert "the store lacks 3 statements\n" in result
+    assert result.endswith("nothing was changed; give --yes to do it\n")
+    assert cli("recover", *home, status=1) == result
     assert "it is not checked" in cli.err
-    told = cli("recover", *trusted, "--yes", *home)
-    assert "store epoch " in told
+    result = cli("recover", *trusted, "--yes", *home)
+    assert "store epoch " in result
     assert asyncio.run(failures_of(config)) == []
     asyncio.run(live(config))  # under the name that it had, whatever the store epoch is now
     assert len(list(config.translog.glob("*/checkpoint"))) == 1

@@ -1,9 +1,9 @@
 """Killed between every two writes of a life that is funded bet by bet: opening, bets, decisions, returns, close. The
-processes of `test_crash_lives`, with the operator's wallet called for each movement.
+processes of `test_crash_lives`, with the operator's wallet called for each transfer.
 
-After the restart the client goes on with its request ids: every answer that was said is said again, and the signed legs
-are the wallet's movements, one for one. A purchase and an end that are given up, or owed, in the participation model
-are killed the same way.
+After the restart the client goes on with its request ids: every answer that was said is said again, and the signed
+transfers are the wallet's transfers, one for one. A purchase and an end that are given up, or owed, in the
+participation model are killed the same way.
 """
 
 from __future__ import annotations
@@ -77,16 +77,18 @@ class Barred(Bettor):
 
 
 class Refused(Client):
-    """A client whose first top-up the central system refuses: its debit is rolled back."""
+    """A client whose first top-up the regulator refuses: its debit is rolled back."""
 
     async def live(self) -> None:
         player, harness = self.player, self.player.harness
         await self.say("sit", player.opening())
         await self.say("sit", player.purchase(3000))
-        harness.central_script.plan("buy_participation", *[RegulatorRefusedError("no", rejection="LIMIT_REACHED")] * 4)
+        harness.regulator_script.plan(
+            "buy_participation", *[RegulatorRefusedError("no", rejection="LIMIT_REACHED")] * 4
+        )
         FAILPOINT.step = "refused"
         await self.refuse(player)
-        harness.central_script.forget()
+        harness.regulator_script.forget()
         await self.say("end", player.ending())
         await self.say("close", player.closing())
 
@@ -103,9 +105,9 @@ class Refused(Client):
 
 
 def statuses(folder: Path) -> set[str]:
-    """Of the affairs that stand in the store."""
+    """Of the operations that stand in the store."""
     with closing(connect(folder / "rgs.db", read_only=True)) as connection:
-        return {status for (status,) in connection.execute("SELECT status FROM affairs")}
+        return {status for (status,) in connection.execute("SELECT status FROM operations")}
 
 
 async def life(folder: Path, clock_ms: int, which: str, *, recover_first: bool) -> None:
@@ -124,11 +126,11 @@ async def life(folder: Path, clock_ms: int, which: str, *, recover_first: bool) 
     if recover_first:
         if which == "refused":  # the refusal stands, whoever asks
             refusal = RegulatorRefusedError("no", rejection="LIMIT_REACHED")
-            harness.central_script.plan(
+            harness.regulator_script.plan(
                 "buy_participation", *(["ok"] * (not (folder / "answers-1.txt").exists())), refusal
             )
         await harness.settle()
-        harness.central_script.forget()
+        harness.regulator_script.forget()
     client = {"bets": Bettor, "barred": Barred}[which](harness) if which != "refused" else Refused(harness, "anna", 1)
     await client.live()
     FAILPOINT.step = "stop"

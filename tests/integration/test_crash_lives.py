@@ -1,7 +1,7 @@
 """Killed between every two writes: the process dies by SIGKILL before and after each commit of each of its three files.
 
 After the restart a client goes on with the request ids that it had. Every answer that was said before is said again,
-wallet, register, sessions and statements agree, the draws that died with the process are accounted for, and the export
+wallet, regulator, sessions and statements agree, the draws that died with the process are accounted for, and the export
 of everything replays. The processes are children of one small server (this file as a program), forked for each life,
 so that nothing of the product is started anew but the server itself.
 """
@@ -138,18 +138,18 @@ def lives(folder: Path, status: int) -> None:
 
 
 COMMITS = {
-    "start": ["wallet", "register"] + ["rgs"] * 3,
-    "open": ["wallet", "rgs", "register", "rgs"],
-    "buy": ["rgs", "wallet", "register", "rgs"],
+    "start": ["wallet", "regulator"] + ["rgs"] * 3,
+    "open": ["wallet", "rgs", "regulator", "rgs"],
+    "buy": ["rgs", "wallet", "regulator", "rgs"],
     "start1": ["rgs"],
     "act1": ["rgs"],
     "settle1": ["rgs"],
-    "top-up": ["rgs", "wallet", "register", "rgs"],
+    "top-up": ["rgs", "wallet", "regulator", "rgs"],
     "start2": ["rgs"],
     "act2": ["rgs"],
     "settle2": ["rgs"],
-    "end": ["rgs", "register", "rgs", "register", "wallet", "rgs"],
-    "close": ["rgs", "register", "rgs"],
+    "end": ["rgs", "regulator", "rgs", "regulator", "wallet", "rgs"],
+    "close": ["rgs", "regulator", "rgs"],
     "stop": ["rgs"] * 2,
 }
 
@@ -173,7 +173,7 @@ def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -
 
 
 @pytest.mark.parametrize("second", range(1, 9))
-@pytest.mark.parametrize("point", ["buy/register/1/after", "settle2/rgs/1/before", "end/wallet/1/before"])
+@pytest.mark.parametrize("point", ["buy/regulator/1/after", "settle2/rgs/1/before", "end/wallet/1/before"])
 def test_killed_again_while_it_recovers(tmp_path: Path, run: Run, point: str, second: int) -> None:
     assert run(point) == -signal.SIGKILL
     when = "before" if second % 2 else "after"
@@ -206,8 +206,8 @@ def test_a_kill_among_twelve_clients_leaves_no_more_unknown_than_the_small_windo
 def test_a_kill_under_load_leaves_what_the_last_durable_window_says(tmp_path: Path, run: Run, commit: int) -> None:
     """Forty starts at once, and the kill around the commits of the first of them and of the growth."""
     assert run(f"commit {commit} before", clients=40) == -signal.SIGKILL
-    told = [read_statement(row.envelope) for row in stored_statements(tmp_path)]
-    windows = [int(body["draws_in_flight_max"]) for body in told if "draws_in_flight_max" in body]
+    result = [read_statement(row.envelope) for row in stored_statements(tmp_path)]
+    windows = [int(body["draws_in_flight_max"]) for body in result if "draws_in_flight_max" in body]
     assert windows == [16, 32, 64][: len(windows)]
     lives(tmp_path, run(clients=40))
     assert verify_books(tmp_path).draws_exposed == windows[-1]

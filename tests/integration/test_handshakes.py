@@ -60,9 +60,9 @@ def test_failed_handshakes_are_bounded_and_counted_and_a_client_is_served(tmp_pa
         assert output.stat().st_size - said < 4_096
         server.stop()
     log = [json.loads(line) for line in config.log.read_text("ascii").splitlines()]
-    told = [line for line in log if line["event"] == "handshakes_failed"]
-    assert sum(line["count"] for line in told) == 2 * EACH
-    assert len(told) < 10
-    reasons = " ".join(reason for line in told for reason in line["reasons"])
+    result = [line for line in log if line["event"] == "handshakes_failed"]
+    assert sum(line["count"] for line in result) == 2 * EACH
+    assert len(result) < 10
+    reasons = " ".join(reason for line in result for reason in line["reasons"])
     assert re.search(r"PEER_DID_NOT_RETURN_A_CERTIFICATE \d+", reasons)
     assert not re.search(r"Handshake failed", output.read_text("utf-8"))

@@ -58,9 +58,9 @@ async def until_keys(player: ApiClient, count: int) -> list[bytes]:
     """What the server tells auditors, once it tells so many key statements."""
     async with asyncio.timeout(15):
         while True:
-            told = await player.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
-            if len(told.envelopes) == count:
-                return list(told.envelopes)
+            reported = await player.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
+            if len(reported.envelopes) == count:
+                return list(reported.envelopes)
             await asyncio.sleep(0.05)
 
 
@@ -184,48 +184,48 @@ async def test_keys_change_while_everybody_plays(tmp_path: Path, capsys: pytest.
         # What was exported before the keys changed, scope under the old node key included, with today's bundle.
         assert verify(early, config.bundle, root, capsys) == [(0, "1 rounds verified, 0 failed, ANCHORED")] * 2
 
-        told = bodies(export)
-        verify_ends(told, served)
-        verify_draws(told)
-        refuse_what_lies_behind(tmp_path, config, told, export)
+        reported = bodies(export)
+        verify_ends(reported, served)
+        verify_draws(reported)
+        refuse_what_lies_behind(tmp_path, config, reported, export)
 
 
-def verify_ends(told: list[dict[str, Any]], served: list[bytes]) -> None:
+def verify_ends(reported: list[dict[str, Any]], served: list[bytes]) -> None:
     """Each ended key names the instance that ended under it, with the number of its last statement."""
-    ends = {body["instance"]: body for body in told if body["kind"] == "instance_end"}
+    ends = {body["instance"]: body for body in reported if body["kind"] == "instance_end"}
     assert [ends[name]["reason"] for name in sorted(ends)] == ["KEYS_CHANGED", "KEYS_CHANGED", "DRAINED"]
     named = [body for body in map(read_statement, served) if body["kind"] == "key_end"]
     assert [body["instance"] for body in named] == ["node1-b1-w0", "node1-b2-w0"]
     assert [body["last_statement_no"] for body in named] == [ends[body["instance"]]["statement_no"] for body in named]
-    changed = [body for body in told if body.get("code") == "KEYS_CHANGED"]
+    changed = [body for body in reported if body.get("code") == "KEYS_CHANGED"]
     assert [body["subject"] for body in changed if body["subject"] == "node1"] == ["node1", "node1"]
     assert [body["statement_no"] for body in changed if body["subject"] == "node1"] != []
     hashes = [(body["before"], body["after"]) for body in changed if body["subject"] == "bundle"]
     assert [before for before, _ in hashes[1:]] == [after for _, after in hashes[:-1]]
 
 
-def verify_draws(told: list[dict[str, Any]]) -> None:
+def verify_draws(reported: list[dict[str, Any]]) -> None:
     """Every instance dealt, and accounts for its draws from 1 on."""
     for name in ("node1-b1-w0", "node1-b2-w0", "node1-b3-w0"):
-        numbers = [int(body["statement_no"]) for body in told if body["instance"] == name]
+        numbers = [int(body["statement_no"]) for body in reported if body["instance"] == name]
         assert numbers == list(range(1, len(numbers) + 1)), name
         draws = [
             int((body["deal"] if body["kind"] == "round_opening" else body)["draw_no"])
-            for body in told
+            for body in reported
             if body["instance"] == name and body["kind"] in {"round_opening", "discarded_draw"}
         ]
         assert sorted(draws) == list(range(1, len(draws) + 1)), name
         assert draws, name
 
 
-def refuse_what_lies_behind(folder: Path, config: Config, told: list[dict[str, Any]], export: Path) -> None:
+def refuse_what_lies_behind(folder: Path, config: Config, reported: list[dict[str, Any]], export: Path) -> None:
     """Planted: the ends of keys are moved, or something is signed behind them; both verifiers name it."""
     root = read_fingerprint(config.keys)
     statements = list(parse_key_bundle(config.bundle.read_bytes()))
     signer = load_root_signer(config.keys)
     planted = folder / "planted.json"
     last = [body for body in map(read_statement, statements) if body["kind"] == "key_end"][-1]
-    for change in ({"last_statement_no": str(int(last["last_statement_no"]) - 1)}, {"time": told[0]["time"]}):
+    for change in ({"last_statement_no": str(int(last["last_statement_no"]) - 1)}, {"time": reported[0]["time"]}):
         body = format_canonical({**last, **change})
         planted.write_bytes(
             format_key_bundle([*statements[:-1], seal_envelope(KINDS["key_end"].payload_type, body, signer)])
@@ -300,8 +300,8 @@ async def test_a_bundle_that_takes_something_back_is_not_served(tmp_path: Path) 
         for content in (first, b"{}", config.bundle.read_bytes()[:-4]):
             config.bundle.write_bytes(content)
             await asyncio.sleep(0.3)  # the bundle is looked at thrice
-            told = await auditor.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
-            assert list(told.envelopes) == served
+            reported = await auditor.audit.ListKeyStatements(audit_pb2.ListKeyStatementsRequest())
+            assert list(reported.envelopes) == served
         assert harness.server.instance == "node1-b1-w0"
 
 
@@ -322,7 +322,7 @@ async def test_instances_follow_one_another_in_a_crowd(tmp_path: Path) -> None:
 
         crowd = [asyncio.create_task(play(guest)) for guest in guests]
         for _ in range(12):
-            await harness.instance.turn(NODE_KEY, ())
+            await harness.instance.hand_over(NODE_KEY, ())
             await asyncio.sleep(0.03)
         done.set()
         await asyncio.gather(*crowd)
@@ -354,8 +354,8 @@ async def test_a_turn_waits_for_the_draws_in_flight_and_new_rounds_wait_for_the_
         monkeypatch.setattr(SqliteStore, "commit", slow)
         first = asyncio.create_task(anna.start())
         await working.wait()
-        turn = asyncio.create_task(harness.instance.turn(NODE_KEY, ()))
-        await until(lambda: harness.instance._turning is not None)
+        turn = asyncio.create_task(harness.instance.hand_over(NODE_KEY, ()))
+        await until(lambda: harness.instance._handing_over is not None)
         second = asyncio.create_task(bert.start())
         await asyncio.sleep(0.05)
         assert not turn.done()
@@ -383,13 +383,13 @@ async def test_a_turn_whose_caller_goes_comes_to_its_end(tmp_path: Path, monkeyp
 
     async with open_harness(tmp_path) as harness:
         monkeypatch.setattr(SqliteStore, "commit", slow)
-        turn = asyncio.create_task(harness.instance.turn(NODE_KEY, ()))
+        turn = asyncio.create_task(harness.instance.hand_over(NODE_KEY, ()))
         await working.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
         released.set()
-        await harness.instance.turned()
+        await harness.instance.handed_over()
     ended = [row.instance for row in stored_statements(tmp_path) if row.kind == "instance_end"]
     assert ended == ["node-1-b1-w0", "node-1-b2-w0"]
     assert replay(tmp_path).instances == 2
@@ -408,12 +408,12 @@ async def test_a_turn_that_the_store_refuses_changes_nothing(tmp_path: Path, mon
         with monkeypatch.context() as patched:
             patched.setattr(SqliteStore, "_commit", broken)
             with pytest.raises(StoreError):
-                await harness.instance.turn(NODE_KEY, ())
+                await harness.instance.hand_over(NODE_KEY, ())
         assert (harness.instance.name, len(stored_statements(tmp_path))) == ("node-1-b1-w0", before)
-        await harness.services.watch.look()  # the probe that opens the store's guard
+        await harness.services.monitor.poll()  # the probe that opens the store's guard
         await anna.finish_round()
         await anna.play()
-        await harness.instance.turn(NODE_KEY, ())
+        await harness.instance.hand_over(NODE_KEY, ())
         await anna.play()
         await anna.leave()
         await harness.settle()
@@ -437,8 +437,8 @@ async def life(folder: Path) -> None:
     FAILPOINT.step = "turn"
     moves = [guest.finish_round() for guest in guests[:6]] + [guest.play() for guest in guests[6:]]
     if FAILPOINT.kill_at.startswith("turn/rgs/1/"):
-        await harness.instance.turn(NODE_KEY, ())  # nothing else is under way
-    await asyncio.gather(*moves[:3], harness.instance.turn(NODE_KEY, ()), *moves[3:])
+        await harness.instance.hand_over(NODE_KEY, ())  # nothing else is under way
+    await asyncio.gather(*moves[:3], harness.instance.hand_over(NODE_KEY, ()), *moves[3:])
     await harness.stop()
 
 

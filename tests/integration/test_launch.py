@@ -259,9 +259,9 @@ def test_what_is_planted_is_refused_by_name(
     assert [name for name in names if PLANTED[name][1] not in refusal] == [], refusal
     # The verifier, carried away, names all of them.
     done = here.run(_verify(alone, written, here))
-    told = " ".join((done.stdout + done.stderr).split())
+    reported = " ".join((done.stdout + done.stderr).split())
     assert done.returncode in (1, 2), done
-    assert [name for name in names if PLANTED[name][1] not in told] == [], told
+    assert [name for name in names if PLANTED[name][1] not in reported] == [], reported
 
 
 def test_what_shadows_a_library_in_a_checkout_is_refused(sources: Installation) -> None:
@@ -289,11 +289,11 @@ def test_what_shadows_a_library_in_a_checkout_is_refused(sources: Installation) 
     "name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "OPENSSL_MODULES", "GCONV_PATH"]
 )
 def test_variables_that_load_code_are_refused(name: str, sources: Installation, tmp_path: Path) -> None:
-    told = f"rgs: {name} would load code that nobody has certified: unset it"
+    reported = f"rgs: {name} would load code that nobody has certified: unset it"
     for command in (sources.command("serve"), [sources.python, "-m", "rgs", "serve"]):  # before it begins itself again
         done = sources.run(command, cwd=sources.root, **{name: str(tmp_path)})
         assert done.returncode == isolation.HOPELESS
-        assert done.stderr.splitlines()[-1] == told  # the linker may have said something, too
+        assert done.stderr.splitlines()[-1] == reported  # the linker may have said something, too
 
 
 def test_a_tool_of_the_launcher_that_cannot_be_read_is_a_refusal_in_one_line(sources: Installation) -> None:
@@ -363,18 +363,18 @@ def test_what_is_said_to_python_is_not_heard(sources: Installation, tmp_path: Pa
 
 
 def test_a_process_is_isolated_by_all_of_it_or_not_at_all() -> None:
-    asked = "from rgs.integrity.isolation import is_isolated\nprint(is_isolated())"
-    code = f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n{asked}"
+    requested = "from rgs.integrity.isolation import is_isolated\nprint(is_isolated())"
+    code = f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n{requested}"
 
-    def told(flags: list[str]) -> str:
+    def reported(flags: list[str]) -> str:
         done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     flags = list(isolation.FLAGS)
-    assert told(flags) == "True"
+    assert reported(flags) == "True"
     for without in ("-I", "-S", "-B"):
-        assert told([flag for flag in flags if flag != without]) == "False", without
-    assert told(flags[:3]) == "False"
+        assert reported([flag for flag in flags if flag != without]) == "False", without
+    assert reported(flags[:3]) == "False"
     place = str(ROOT / "rgs/integrity/launcher.py")
     assert isolation.isolated_command("serve") == [sys.executable, *flags, place, "serve"]
 
@@ -409,13 +409,13 @@ def test_a_manifest_is_compared_before_any_library_runs(
     assert (done.returncode, done.stderr) == (66, "FOOLED\n"), "what a RECORD is worth by itself"
     shutil.copy(written, home / "certified.json")
     named = info.name.removesuffix(".dist-info").replace("-", "==")
-    told = (
+    reported = (
         f"rgs: this is not the software of {home}/certified.json, 1 differences: changed {named}: structlog/_base.py\n"
     )
     serve, job = ["serve", "--home", str(home)], ["reconcile", "job", "x", "--home", str(home)]
     for command, status in ((serve, isolation.HOPELESS), (job, 1)):
         done = here.launch(*command)
-        assert (done.returncode, done.stderr) == (status, told)
+        assert (done.returncode, done.stderr) == (status, reported)
     verify = _verify(alone, written, here)
     assert here.run(verify).stdout.startswith(f"changed   {named}: structlog/_base.py\n")
 
@@ -437,8 +437,8 @@ def test_a_changed_devkit_is_no_change_of_the_server(
     assert here.launch("serve", "--home", str(home)).stderr.startswith(f"rgs: {home} is no home of a node")
     called = here.launch("call", "x", "--home", str(home))
     assert (called.returncode, "No module named 'rgs.devkit'" in called.stderr) == (1, True), called
-    told = here.run(_verify(alone, written, here)).stdout.splitlines()
-    assert (told[0], told[-1].startswith("1 DIFFERENCES")) == (f"changed   {name}", True), told
+    reported = here.run(_verify(alone, written, here)).stdout.splitlines()
+    assert (reported[0], reported[-1].startswith("1 DIFFERENCES")) == (f"changed   {name}", True), reported
 
 
 def test_a_manifest_that_the_launcher_did_not_find_is_no_way_around_it(tmp_path: Path) -> None:
@@ -467,9 +467,9 @@ def test_another_standard_library_is_refused(wheel: Installation, alone: Path, w
     verify = _verify(alone, written, here)
     assert here.run(verify).returncode == 0
     settings.write_text(f"home = {tmp_path}/other/bin\n")
-    told = f"{settings}: {tmp_path}/other/bin"
-    assert f"odd {told}" in here.refusal()
-    assert f"odd       {told}" in here.run(verify).stdout
+    reported = f"{settings}: {tmp_path}/other/bin"
+    assert f"odd {reported}" in here.refusal()
+    assert f"odd       {reported}" in here.run(verify).stdout
     settings.write_text(honest)
     leads.write_text(f"{other}\n{other}/lib-dynload\n")
     assert f"unlisted  {other}: a folder on the path that is not of the standard library" in here.refusal()

@@ -104,8 +104,8 @@ def test_the_files_of_a_log_and_how_long_they_may_be_kept(config: Config, plain:
         status, headers, content = ask(plain, f"/2026h2/{name}")
         assert (status, headers["Content-Type"], headers["Cache-Control"]) == (200, kind, cache)
         assert content == (config.translog / "2026h2" / name).read_bytes()
-        told, of_head, body = ask(plain, f"/2026h2/{name}", method="HEAD")
-        assert (told, body, int(of_head["Content-Length"])) == (200, b"", len(content))
+        result, of_head, body = ask(plain, f"/2026h2/{name}", method="HEAD")
+        assert (result, body, int(of_head["Content-Length"])) == (200, b"", len(content))
         assert of_head["Cache-Control"] == cache
 
 

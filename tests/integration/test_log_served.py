@@ -46,12 +46,12 @@ async def test_every_statement_of_two_lives_is_in_the_log_in_order(tmp_path: Pat
     logged = Logged(shard, signer=load_log_signer(harness.config.keys))
     keys = parse_key_bundle(harness.config.bundle.read_bytes())
     assert logged.entries == [*keys, *await envelopes(harness)]
-    told = await statements_of(harness)
-    assert [body["kind"] for body in told].count("instance_end") == 2
-    begun = [body for body in told if body.get("code") == "LOG_KEY_STARTED"]
+    result = await statements_of(harness)
+    assert [body["kind"] for body in result].count("instance_end") == 2
+    begun = [body for body in result if body.get("code") == "LOG_KEY_STARTED"]
     assert [(body["after"], "before" in body) for body in begun] == [(vkey_now(harness.config), False)]
     assert parse_vkey(begun[0]["after"]).name == logged.checkpoint.origin == begun[0]["subject"]
-    named = {body["sha256"] for body in told if body["kind"] == "artifact"}
+    named = {body["sha256"] for body in result if body["kind"] == "artifact"}
     assert named == {path.name for path in (shard / "artifact").iterdir()}
     assert len(named) >= 5
 

@@ -38,7 +38,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cosigning, "RETRY_MS", 300)
 
 
-class Watched:
+class MonitoredParts:
     """A server with a policy of one witness, which is not running yet."""
 
     def __init__(self, folder: Path, *, policy: str = "") -> None:
@@ -80,7 +80,7 @@ class Watched:
 
 
 async def test_what_is_published_is_cosigned_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    watched = Watched(tmp_path)
+    watched = MonitoredParts(tmp_path)
     with watched.witness():
         async with watched.serving() as harness:
             await watched.live("player-1")
@@ -117,7 +117,7 @@ async def test_what_is_published_is_cosigned_and_named(tmp_path: Path, capsys: p
 async def test_an_auditor_reads_the_guarded_log_of_a_server_at_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    watched = Watched(tmp_path)
+    watched = MonitoredParts(tmp_path)
     with watched.witness():
         async with watched.serving() as harness:
             await watched.live("player-1")
@@ -160,7 +160,7 @@ def _bare(note: bytes) -> bytes:
 
 
 async def test_play_goes_on_without_the_witness_and_it_cosigns_when_it_comes(tmp_path: Path) -> None:
-    watched = Watched(tmp_path)
+    watched = MonitoredParts(tmp_path)
     with capture_logs() as logs:
         async with watched.serving() as harness:
             await watched.live("player-1")
@@ -169,8 +169,8 @@ async def test_play_goes_on_without_the_witness_and_it_cosigns_when_it_comes(tmp
             with watched.witness():
                 await until(lambda: watched.is_cosigned)
             await watched.live("player-2")  # it has gone again
-    told = [(log["event"], log["witness"]) for log in logs if log["event"].startswith("witness_")]
-    assert told[:2] == [("witness_failed", "w"), ("witness_cosigns", "w")]
+    result = [(log["event"], log["witness"]) for log in logs if log["event"].startswith("witness_")]
+    assert result[:2] == [("witness_failed", "w"), ("witness_cosigns", "w")]
     assert [body for body in await statements_of(harness) if body.get("code") == "GUARD_CLOSED"] == []
     assert not watched.is_cosigned
     assert newest_cosigned(harness.config) is not None  # of before, and not lost
@@ -178,7 +178,7 @@ async def test_play_goes_on_without_the_witness_and_it_cosigns_when_it_comes(tmp
 
 async def test_a_server_that_was_put_back_to_an_older_day_signs_no_second_history(tmp_path: Path) -> None:
     """Store, log and all: nothing in the server knows of what was lost. The witness does."""
-    watched = Watched(tmp_path)
+    watched = MonitoredParts(tmp_path)
     with watched.witness():
         async with watched.serving() as harness:
             await watched.live("player-1")
@@ -192,7 +192,7 @@ async def test_a_server_that_was_put_back_to_an_older_day_signs_no_second_histor
         await harness.restart()
         try:
             player = ApiClient(harness.channel(), "player-3")
-            await until(lambda: watched.harness.server.services.permits.guard("log").closed)
+            await until(lambda: watched.harness.server.services.availability.guard("log").closed)
             info = info_in(status_in(await refused(player.open())))
             assert (info.metadata["guard"], info.metadata["code"]) == ("log", "FORKED")
             store = watched.harness.server.services.events._store
@@ -202,11 +202,11 @@ async def test_a_server_that_was_put_back_to_an_older_day_signs_no_second_histor
                 await asyncio.sleep(0.05)
         finally:
             await harness.stop()
-    told = {body["code"]: body for body in await statements_of(harness) if body["kind"] == "event"}
-    assert told["GUARD_CLOSED"]["reason"] == told["WITNESS_REFUSED"]["reason"] == "FORKED"
+    result = {body["code"]: body for body in await statements_of(harness) if body["kind"] == "event"}
+    assert result["GUARD_CLOSED"]["reason"] == result["WITNESS_REFUSED"]["reason"] == "FORKED"
     seen = parse_checkpoint(parse_note(known).text)
-    assert told["WITNESS_REFUSED"]["subject"] == f"w {seen.origin}"
-    assert told["WITNESS_REFUSED"]["before"] == f"{seen.size} {seen.root.hex()}"
+    assert result["WITNESS_REFUSED"]["subject"] == f"w {seen.origin}"
+    assert result["WITNESS_REFUSED"]["before"] == f"{seen.size} {seen.root.hex()}"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ async def test_a_server_that_was_put_back_to_an_older_day_signs_no_second_histor
 async def test_a_policy_that_is_no_evidence_or_cannot_be_asked_is_not_served(
     tmp_path: Path, quorum: str, witness: str, limit: str, value: str
 ) -> None:
-    watched = Watched(tmp_path)
+    watched = MonitoredParts(tmp_path)
     vkey = (tmp_path / "w" / "witness.vkey").read_text().strip()
     watched.policy.write_text(f"log {vkey_now(watched.harness.config)}\nwitness w {vkey} {witness}\nquorum {quorum}\n")
     with pytest.raises(InvalidFieldError) as refusal:
@@ -230,10 +230,10 @@ async def test_a_policy_that_is_no_evidence_or_cannot_be_asked_is_not_served(
 
 
 async def test_what_is_no_policy_and_no_authority_is_refused(tmp_path: Path) -> None:
-    watched = Watched(tmp_path, policy="whoever\n")
+    watched = MonitoredParts(tmp_path, policy="whoever\n")
     with pytest.raises(InvalidFieldError, match="line 1: unknown line of a policy"):
         await watched.harness.start()
-    other = Watched(tmp_path / "other")
+    other = MonitoredParts(tmp_path / "other")
     other.harness = ApiHarness(
         other.folder / "home", log_policy=str(other.policy), witness_ca=str(other.folder / "w" / "witness.vkey")
     )

@@ -29,7 +29,7 @@ VERIFIER = Path(__file__).parents[1] / "verifier" / "independent_verifier.py"
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """A story of the server: its export, its keys, and what the player had at the end."""
 
     factory: RecordFactory
@@ -42,7 +42,7 @@ class Told:
         return self.factory.export()
 
 
-def tell(decks: tuple[str, ...], *, stakes: dict[str, int] | None = None) -> Told:
+def emit(decks: tuple[str, ...], *, stakes: dict[str, int] | None = None) -> Reported:
     """Two rounds at most, one for each deck, by its seed; the same server, keys, ids and player each time."""
     factory = RecordFactory("the lying server")
     one: Worker = factory.start("rgs-1")
@@ -59,15 +59,15 @@ def tell(decks: tuple[str, ...], *, stakes: dict[str, int] | None = None) -> Tol
     factory.close(one, player)
     factory.end(one)
     envelopes = [parse_line(line).envelope for line in factory.lines]
-    return Told(factory, tuple(one for one in envelopes if b"round-opening" in one), paid_out)
+    return Reported(factory, tuple(one for one in envelopes if b"round-opening" in one), paid_out)
 
 
-def replay(told: Told) -> tuple[list[str], Summary]:
+def replay(reported: Reported) -> tuple[list[str], Summary]:
     """What an auditor with the right fingerprint sees: the failed checks, and the summary."""
-    keys = KeyBook(told.factory.keys(), root=told.factory.root.keyid)
+    keys = KeyBook(reported.factory.keys(), root=reported.factory.root.keyid)
     assert keys.anchored
     made = Replay(keys, RULEBOOK)
-    failures = [failure for line in told.factory.lines for failure in made.feed(line)]
+    failures = [failure for line in reported.factory.lines for failure in made.feed(line)]
     failures += made.finish()
     return [failure.metadata["check"] for failure in failures], made.summary
 
@@ -86,12 +86,12 @@ class Contradiction:
     """None: the export has no statement of this number."""
 
 
-def compare(receipt: bytes, told: Told) -> Contradiction | None:
+def compare(receipt: bytes, reported: Reported) -> Contradiction | None:
     """What docs/verify.md tells the holder of an opening to do with an export. None: the export holds the receipt.
 
     The signature of the receipt is verified under the instance key that the *export* names: so it is the server's.
     """
-    envelopes = [parse_line(line).envelope for line in told.factory.lines]
+    envelopes = [parse_line(line).envelope for line in reported.factory.lines]
     if receipt in envelopes:
         return None
     _, body = parse_statement(parse_envelope(receipt))
@@ -106,40 +106,40 @@ def compare(receipt: bytes, told: Told) -> Contradiction | None:
 
 
 @pytest.fixture(scope="module")
-def honest() -> Told:
+def honest() -> Reported:
     """What happened: a round that the player wins."""
-    return tell((winning_deck(),))
+    return emit((winning_deck(),))
 
 
 def winning_deck() -> str:
     """A seed of a deck with which the player wins."""
-    return next(seed for seed in map(str, range(100)) if tell((seed,)).paid_out_minor > 50_000)
+    return next(seed for seed in map(str, range(100)) if emit((seed,)).paid_out_minor > 50_000)
 
 
 def losing_deck() -> str:
-    return next(seed for seed in map(str, range(100)) if tell((seed,)).paid_out_minor < 50_000)
+    return next(seed for seed in map(str, range(100)) if emit((seed,)).paid_out_minor < 50_000)
 
 
 LIES = ("another deck", "round left out", "smaller stake", "one more round before")
 
 
-def lie(name: str) -> Told:
+def lie(name: str) -> Reported:
     return {
-        "another deck": lambda: tell((losing_deck(),)),
-        "round left out": lambda: tell(()),
-        "smaller stake": lambda: tell((winning_deck(),), stakes={"ante": 10}),
-        "one more round before": lambda: tell((losing_deck(), winning_deck())),
+        "another deck": lambda: emit((losing_deck(),)),
+        "round left out": lambda: emit(()),
+        "smaller stake": lambda: emit((winning_deck(),), stakes={"ante": 10}),
+        "one more round before": lambda: emit((losing_deck(), winning_deck())),
     }[name]()
 
 
-def test_what_happened_verifies_and_holds_its_receipt(honest: Told) -> None:
+def test_what_happened_verifies_and_holds_its_receipt(honest: Reported) -> None:
     checks, summary = replay(honest)
     assert (checks, summary.rounds_verified) == ([], 1)
     assert compare(honest.receipts[0], honest) is None
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_no_check_sees_a_lie_that_is_told_from_the_beginning(honest: Told, name: str) -> None:
+def test_no_check_sees_a_lie_that_is_told_from_the_beginning(honest: Reported, name: str) -> None:
     """Not a weakness of the replay: without something kept outside, both stories are equally good."""
     lied = lie(name)
     assert lied.export != honest.export
@@ -164,7 +164,7 @@ def test_the_independent_verifier_does_not_see_it_either(tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_kept_opening_exposes_it(honest: Told, name: str) -> None:
+def test_a_kept_opening_exposes_it(honest: Reported, name: str) -> None:
     lied, receipt = lie(name), honest.receipts[0]
     found = compare(receipt, lied)
     assert found is not None
@@ -172,11 +172,11 @@ def test_a_kept_opening_exposes_it(honest: Told, name: str) -> None:
     assert found.exported is not None  # the number is taken: by another opening, or by what came next
 
 
-def test_a_kept_opening_exposes_a_story_that_ends_before_it(honest: Told) -> None:
+def test_a_kept_opening_exposes_a_story_that_ends_before_it(honest: Reported) -> None:
     """The server may also say that it never came so far: then the number is missing, and the receipt has it."""
     factory = RecordFactory("the lying server")
     factory.end(factory.start("rgs-1"))
-    short = Told(factory, (), 0)
+    short = Reported(factory, (), 0)
     assert replay(short)[0] == []
     found = compare(honest.receipts[0], short)
     assert found is not None
@@ -184,7 +184,7 @@ def test_a_kept_opening_exposes_a_story_that_ends_before_it(honest: Told) -> Non
     assert int(found.statement_no) > len(factory.lines)
 
 
-def test_a_receipt_of_somebody_else_accuses_nobody(honest: Told) -> None:
+def test_a_receipt_of_somebody_else_accuses_nobody(honest: Reported) -> None:
     """A forged receipt does not verify under the server's key: who shows one has shown nothing."""
     envelope = json.loads(honest.receipts[0])
     other = RecordFactory("another server")
@@ -203,7 +203,7 @@ def body_of(envelope: bytes) -> dict[str, object]:
 # --- the halfway lie, for contrast -------------------------------------------------------------------------------
 
 
-def test_a_lie_that_keeps_the_opening_is_seen_by_everybody(honest: Told) -> None:
+def test_a_lie_that_keeps_the_opening_is_seen_by_everybody(honest: Reported) -> None:
     """With the opening left as it was given, only the final can be told anew, and the commitment does not fit."""
     factory = RecordFactory("the lying server")
     one = factory.start("rgs-1")
@@ -216,6 +216,6 @@ def test_a_lie_that_keeps_the_opening_is_seen_by_everybody(honest: Told) -> None
     factory.end_participation(one, player)
     factory.close(one, player)
     factory.end(one)
-    told = Told(factory, honest.receipts, 0)
-    assert compare(honest.receipts[0], told) is None
-    assert replay(told)[0] == ["12 commitment"]
+    reported = Reported(factory, honest.receipts, 0)
+    assert compare(honest.receipts[0], reported) is None
+    assert replay(reported)[0] == ["12 commitment"]

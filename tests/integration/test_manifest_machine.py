@@ -41,7 +41,7 @@ crypto_device = builtin
 def _refused(folder: Path, text: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     (folder / "openssl.cnf").write_text(text)
-    return [told.removeprefix(f"{folder}/openssl.cnf: ") for told in manifest_machine.examine([str(folder)])[1]]
+    return [reported.removeprefix(f"{folder}/openssl.cnf: ") for reported in manifest_machine.examine([str(folder)])[1]]
 
 
 def test_an_ordinary_configuration_is_taken(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_an_ordinary_configuration_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("openssl_conf = i\n[i]\nengines = e\n[e]\nx = y\n[y]\ndynamic_path = /x.so\n", "it loads engines"),
         ("openssl_conf = i\n[i]\nanything = m\n[m]\npath = /x.so\n", "it loads anything"),
@@ -79,8 +79,8 @@ def test_an_ordinary_configuration_is_taken(tmp_path: Path) -> None:
         ("x = \0", "it is no text"),
     ],
 )
-def test_a_configuration_that_loads_code_is_refused_by_name(text: str, told: str, tmp_path: Path) -> None:
-    assert _refused(tmp_path, text) == [told]
+def test_a_configuration_that_loads_code_is_refused_by_name(text: str, reported: str, tmp_path: Path) -> None:
+    assert _refused(tmp_path, text) == [reported]
 
 
 def test_what_is_included_is_read_and_recorded(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_the_server_refuses_and_the_manifest_names_what_the_machine_has(tmp_path
     verify += ["--root", str(here.root), "--venv", str(here.venv)]
     assert here.run(verify).returncode == 0
     assert here.refusal() == ""
-    for path, text, told in (
+    for path, text, reported in (
         (preload, "/x.so\n", f"{preload}: it puts other code into every process"),
         (
             settings / "openssl.cnf",
@@ -177,8 +177,8 @@ def test_the_server_refuses_and_the_manifest_names_what_the_machine_has(tmp_path
         ),
     ):
         path.write_text(text)
-        assert here.refusal() == told
-        assert told in here.run(manifest, cwd=here.root).stderr
+        assert here.refusal() == reported
+        assert reported in here.run(manifest, cwd=here.root).stderr
         done = here.run(verify)
         assert (done.returncode, done.stdout.splitlines()[0]) == (1, f"changed   {path}")
         path.unlink()

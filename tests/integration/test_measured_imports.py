@@ -74,7 +74,7 @@ def test_what_is_in_no_listing_is_not_imported_wherever_it_lies(sources: Install
         describe = (
             "from importlib import metadata; print('described', *sorted(d.name for d in metadata.distributions()))"
         )
-        told = _imported(
+        result = _imported(
             sources, [*names, "json", "_json"], f"import atexit; atexit.register(lambda: exec({describe!r}))"
         )
     finally:
@@ -82,14 +82,14 @@ def test_what_is_in_no_listing_is_not_imported_wherever_it_lies(sources: Install
             shutil.rmtree(path)
         (sources.root / "scratch.py").unlink()
     for name in ("no_library", "scratch", "tool", "tests"):
-        assert told[name] == f"is not imported: No module named '{name}'"
-    assert told["rng"] == str(sources.root / "rng/__init__.py")
-    assert told["certification"] == str(sources.root / "certification/__init__.py")
-    assert told["structlog"] == str(sources.site / "structlog/__init__.py")
-    assert told["google.rpc"] == "None"
-    assert told["json"] == str(Path(os.__file__).parent / "json/__init__.py")
-    assert "structlog" in told["described"]
-    assert "tool" not in told["described"].split()
+        assert result[name] == f"is not imported: No module named '{name}'"
+    assert result["rng"] == str(sources.root / "rng/__init__.py")
+    assert result["certification"] == str(sources.root / "certification/__init__.py")
+    assert result["structlog"] == str(sources.site / "structlog/__init__.py")
+    assert result["google.rpc"] == "None"
+    assert result["json"] == str(Path(os.__file__).parent / "json/__init__.py")
+    assert "structlog" in result["described"]
+    assert "tool" not in result["described"].split()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sealed copies in memory")
@@ -123,19 +123,19 @@ def read():
 atexit.register(read)
 """
     try:
-        told = _imported(sources, [*names, "rng.scaling", "uvloop.loop"], change + reads)
+        result = _imported(sources, [*names, "rng.scaling", "uvloop.loop"], change + reads)
     finally:
         late.unlink()
         for path, (is_link, target, content) in saved.items():
             path.unlink()
             path.symlink_to(target) if is_link else path.write_bytes(content)
     for name in names:
-        assert told[name] == f"is not imported: {name}: has changed since it was hashed"
-    assert told["rng.scaling"] == str(sources.root / "rng/scaling.py")
-    assert told["uvloop.loop"] == str(sources.site / f"uvloop/loop.{OBJECT}")
-    assert told["demo.toml"] == "has changed since it was hashed"
-    assert told["late.toml"] == "is not listed"
-    assert int(told["it-adm.toml"]) > 100
+        assert result[name] == f"is not imported: {name}: has changed since it was hashed"
+    assert result["rng.scaling"] == str(sources.root / "rng/scaling.py")
+    assert result["uvloop.loop"] == str(sources.site / f"uvloop/loop.{OBJECT}")
+    assert result["demo.toml"] == "has changed since it was hashed"
+    assert result["late.toml"] == "is not listed"
+    assert int(result["it-adm.toml"]) > 100
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sealed copies in memory")
@@ -157,6 +157,6 @@ def look():
 import atexit
 atexit.register(look)
 """
-    told = _imported(sources, ["uvloop.loop"], code)
-    assert told["mapped"] == "True False"
-    assert told["copies"] == "True"
+    result = _imported(sources, ["uvloop.loop"], code)
+    assert result["mapped"] == "True False"
+    assert result["copies"] == "True"

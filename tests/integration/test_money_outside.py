@@ -1,4 +1,4 @@
-"""The whole server with an operator's wallet and a central system over gRPC, simulators that misbehave as planned:
+"""The whole server with an operator's wallet and a regulator over gRPC, simulators that misbehave as planned:
 real jurisdictions under an authority that is no development one, in both ways of funding.
 """
 
@@ -24,12 +24,12 @@ from rgs.cli.simulate import id_maker
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.sessions import Funding
 from rgs.devkit.simulators.faults import Fault, FaultPlan, Faults, Planned
-from rgs.devkit.simulators.regulator import SimulatedCentralSystem
+from rgs.devkit.simulators.regulator import SimulatedRegulator
 from rgs.devkit.simulators.serving import ServerTls, Simulator, SimulatorServer
 from rgs.devkit.simulators.wallet import SimulatedWallet
 from rgs.node.clock import SystemClock
-from rgs.node.peers import load_outward
-from rgs.node.pki import Issued, is_development, issue_outward, issue_server
+from rgs.node.peers import load_peers
+from rgs.node.pki import Issued, is_development, issue_peer_certificate, issue_server
 from rgs.service.callers import Role
 from rgs.store.wallet import WalletStore
 from rgs.v1 import admin_pb2, session_pb2
@@ -63,7 +63,7 @@ def real_authority() -> Issued:
 class Outside:
     """A home under a real authority, both simulators, and the server between them."""
 
-    def __init__(self, folder: Path, jurisdiction: str, funding: str, wallet: FaultPlan, central: FaultPlan) -> None:
+    def __init__(self, folder: Path, jurisdiction: str, funding: str, wallet: FaultPlan, regulator: FaultPlan) -> None:
         self.harness = ApiHarness(folder / "home")
         self.jurisdiction = jurisdiction
         now_ms = self.harness.clock.now_ms
@@ -71,14 +71,14 @@ class Outside:
         self.wallet = SimulatedWallet(
             folder / "wallet.db", now_ms, Faults(wallet), opening_minor=OPENING_MINOR, currency=currency
         )
-        self.central = SimulatedCentralSystem(
-            folder / "central.db", now_ms, Faults(central), id_maker(entropy().read), counts=True
+        self.regulator = SimulatedRegulator(
+            folder / "regulator.db", now_ms, Faults(regulator), id_maker(entropy().read), counts=True
         )
         self._funding = funding
         self.servers: dict[str, SimulatorServer] = {}
         self.wires: dict[str, ServerTls] = {}
 
-    async def start(self, *, with_central: bool = True) -> None:
+    async def start(self, *, with_regulator: bool = True) -> None:
         tls, real_ms = self.harness.config.tls, SystemClock().now_ms()
         authority = real_authority()
         assert not is_development(authority.certificate_pem)
@@ -86,11 +86,11 @@ class Outside:
         for stem, issued in (
             ("ca", authority),
             ("server", own),
-            ("outward", issue_outward(authority, "node1", entropy().read, real_ms)),
+            ("peers", issue_peer_certificate(authority, "node1", entropy().read, real_ms)),
         ):
             (tls / f"{stem}.pem").write_bytes(issued.certificate_pem)
             (tls / f"{stem}.key").write_bytes(issued.key_pem)
-        simulators: list[tuple[str, Simulator]] = [("wallet", self.wallet), ("central", self.central)]
+        simulators: list[tuple[str, Simulator]] = [("wallet", self.wallet), ("regulator", self.regulator)]
         for name, simulator in simulators:
             wire = ServerTls(own.key_pem, own.certificate_pem, authority.certificate_pem)
             self.wires[name] = wire
@@ -99,9 +99,9 @@ class Outside:
         port = {name: server.port for name, server in self.servers.items()}
         settings = f'[operator.{OPERATOR}]\nfunding = "{self._funding}"\n'
         settings += f'[operator.{OPERATOR}.wallet]\ntarget = "localhost:{port["wallet"]}"\ndeadline_ms = 400\n'
-        if with_central:
-            settings += f'[central]\ntarget = "localhost:{port["central"]}"\ndeadline_ms = 400\nopen_ms = 100\n'
-        self.harness.config.outward.write_text(settings, "utf-8")
+        if with_regulator:
+            settings += f'[regulator]\ntarget = "localhost:{port["regulator"]}"\ndeadline_ms = 400\nopen_ms = 100\n'
+        self.harness.config.peers.write_text(settings, "utf-8")
         await self.harness.start()
 
     async def stop(self) -> None:
@@ -123,23 +123,23 @@ async def outside(
     funding: str = "participation",
     *,
     wallet: FaultPlan = FaultPlan(),  # noqa: B008 - a value
-    central: FaultPlan = FaultPlan(),  # noqa: B008
-    with_central: bool = True,
+    regulator: FaultPlan = FaultPlan(),  # noqa: B008
+    with_regulator: bool = True,
 ) -> AsyncIterator[Outside]:
-    world = Outside(folder, jurisdiction, funding, wallet, central)
-    await world.start(with_central=with_central)
+    world = Outside(folder, jurisdiction, funding, wallet, regulator)
+    await world.start(with_regulator=with_regulator)
     try:
         yield world
     finally:
         await world.stop()
 
 
-async def until(happens: Callable[[], Awaitable[Any]], looks: int = 100) -> Any:
+async def until(happens: Callable[[], Awaitable[Any]], polls: int = 100) -> Any:
     """What the server says once it says it, for as long as a peer that misbehaves may take: ten looks a second."""
-    for _ in range(looks):
+    for _ in range(polls):
         try:
-            if told := await happens():
-                return told
+            if result := await happens():
+                return result
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.UNAVAILABLE:
                 raise
@@ -151,16 +151,16 @@ def again(method: Any, request: Any) -> Callable[[], Awaitable[Any]]:
     return lambda: method(request)
 
 
-async def test_italy_is_playable_with_a_central_system(tmp_path: Path) -> None:
+async def test_italy_is_playable_with_a_regulator(tmp_path: Path) -> None:
     """Each first call of a method loses its reply: the same request goes on, and everything is told once."""
     methods = ("Debit", "Credit", "OpenSession", "BuyParticipation", "ReportStages", "EndParticipation", "CloseSession")
     lost = FaultPlan(tuple(Planned(Fault.LOST_REPLY, method, 1) for method in methods))
-    async with outside(tmp_path, wallet=lost, central=lost) as world:
+    async with outside(tmp_path, wallet=lost, regulator=lost) as world:
         player = await world.player()
         opened = await until(again(player.sessions.OpenSession, player.open_request()))
         player.session_id = opened.session.session_id
         assert opened.session.jurisdiction.id == "it-adm"
-        assert not opened.session.test_register
+        assert not opened.session.test_regulator
         bought = await until(again(player.sessions.BuyParticipation, player.buy_request()))
         assert len(bought.session.regulator_participation_id) == 16
         await player.round_to_the_end()
@@ -181,8 +181,8 @@ def world_entries(folder: Path) -> list[Any]:
         return list(store.rows())
 
 
-async def test_italy_is_refused_without_a_central_system(tmp_path: Path) -> None:
-    async with outside(tmp_path, with_central=False) as world:
+async def test_italy_is_refused_without_a_regulator(tmp_path: Path) -> None:
+    async with outside(tmp_path, with_regulator=False) as world:
         player = await world.player()
         error = await refused(player.open())
         assert reason_in(status_in(error)) == "JURISDICTION_REFUSES"
@@ -231,14 +231,14 @@ async def test_an_expired_token_stops_a_bet_and_is_nowhere_in_the_home(tmp_path:
         opened = await player.sessions.OpenSession(player.open_request(currency="GBP", session_token=token))
         player.session_id = opened.session.session_id
         start = player.start_request()
-        told = [status_in(await refused(player.play.StartRound(start))) for _ in range(2)]
-        assert told[0] == told[1]
-        assert reason_in(told[0]) == "WALLET_REFUSED"
-        assert b"TOKEN_EXPIRED" in told[0].SerializeToString()
+        result = [status_in(await refused(player.play.StartRound(start))) for _ in range(2)]
+        assert result[0] == result[1]
+        assert reason_in(result[0]) == "WALLET_REFUSED"
+        assert b"TOKEN_EXPIRED" in result[0].SerializeToString()
         second = await player.sessions.OpenSession(player.open_request(currency="GBP", session_token="good"))  # noqa: S106
         player.session_id = second.session.session_id
         await player.play.StartRound(player.start_request())
-        said = told[0].SerializeToString() + opened.SerializeToString()
+        said = result[0].SerializeToString() + opened.SerializeToString()
     held = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert len(held) > 20
     assert [path.name for path in held if token.encode() in path.read_bytes()] == []
@@ -247,23 +247,23 @@ async def test_an_expired_token_stops_a_bet_and_is_nowhere_in_the_home(tmp_path:
 
 async def nothing_is_owed(channel: grpc.aio.Channel) -> bool:
     stub: Any = AdminServiceStub(channel)
-    return not (await stub.ListOwedCredits(admin_pb2.ListOwedCreditsRequest())).credits
+    return not (await stub.ListPendingCredits(admin_pb2.ListPendingCreditsRequest())).credits
 
 
-async def test_a_central_system_that_is_down_stops_openings_and_purchases_and_no_round(tmp_path: Path) -> None:
+async def test_a_regulator_that_is_down_stops_openings_and_purchases_and_no_round(tmp_path: Path) -> None:
     async with outside(tmp_path) as world:
         player = await world.player()
         await player.seated()
         await player.start()
-        await world.servers["central"].drain()
+        await world.servers["regulator"].drain()
         other = ApiClient(player.channel, "player-2")
         for call in (other.open(), player.sessions.BuyParticipation(player.buy_request(purchase_no=2))):
             error = await refused(call)
-            told = status_in(error)
-            assert reason_in(told) in ("REGULATOR_UNAVAILABLE", "ROUND_OPEN")
-            if reason_in(told) == "REGULATOR_UNAVAILABLE":
+            result = status_in(error)
+            assert reason_in(result) in ("REGULATOR_UNAVAILABLE", "ROUND_OPEN")
+            if reason_in(result) == "REGULATOR_UNAVAILABLE":
                 retry = RetryInfo()
-                assert any(detail.Unpack(retry) for detail in told.details)
+                assert any(detail.Unpack(retry) for detail in result.details)
                 assert retry.retry_delay.ToMilliseconds() > 0
         last = [await player.act(action) for action in (1, 1, 7)][-1]
         assert last.round.status == 2
@@ -279,42 +279,42 @@ BAD = {
     "[operator.op-1]\nfund = 1": (UnknownFieldError, "operator.op-1.fund"),
     '[operator.op-1]\nfunding = "credit"': (InvalidFieldError, "operator.op-1.funding"),
     "[operator.op-1]\nwallet = 3": (InvalidFieldError, "operator.op-1.wallet"),
-    "[central]": (InvalidFieldError, "central.target"),
-    '[central]\ntarget = "x:1"\nca = 1': (InvalidFieldError, "central.ca"),
+    "[regulator]": (InvalidFieldError, "regulator.target"),
+    '[regulator]\ntarget = "x:1"\nca = 1': (InvalidFieldError, "regulator.ca"),
     "operator = 1": (InvalidFieldError, "operator"),
     '[operator."Op 1"]': (InvalidFieldError, "operator"),
-    "not toml": (InvalidFieldError, "outward"),
+    "not toml": (InvalidFieldError, "peers"),
 }
 
 
 @pytest.mark.parametrize("text", BAD)
 def test_a_file_that_says_something_else_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "outward.toml").write_text(text, "utf-8")
+    (tmp_path / "peers.toml").write_text(text, "utf-8")
     error, field = BAD[text]
     with pytest.raises(error) as caught:
-        load_outward(tmp_path / "outward.toml", tmp_path)
+        load_peers(tmp_path / "peers.toml", tmp_path)
     assert caught.value.field == field
 
 
 def test_a_deadline_out_of_bounds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tls").mkdir()
-    for name in ("ca.pem", "outward.pem", "outward.key"):
+    for name in ("ca.pem", "peers.pem", "peers.key"):
         (tmp_path / "tls" / name).write_bytes(b"x")
         (tmp_path / "tls" / name).chmod(0o600)
     for deadline_ms, is_good in ((10, True), (60_000, True), (9, False), (60_001, False)):
-        path = tmp_path / "outward.toml"
+        path = tmp_path / "peers.toml"
         path.write_text(f'[operator.op-1.wallet]\ntarget = "x:1"\ndeadline_ms = {deadline_ms}', "utf-8")
         if is_good:
-            wallet = load_outward(path, tmp_path).operators["op-1"].wallet
+            wallet = load_peers(path, tmp_path).operators["op-1"].wallet
             assert wallet is not None
             assert wallet.deadline_ms == deadline_ms
         else:
             with pytest.raises(InvalidFieldError):
-                load_outward(path, tmp_path)
+                load_peers(path, tmp_path)
 
 
 def test_without_a_file_all_is_embedded(tmp_path: Path) -> None:
-    outward = load_outward(tmp_path / "outward.toml", tmp_path)
-    assert (outward.central, outward.fundings, outward.sha256) == (None, {}, "")
-    (tmp_path / "outward.toml").write_text('[operator.op-1]\nfunding = "seamless"', "utf-8")
-    assert load_outward(tmp_path / "outward.toml", tmp_path).fundings == {"op-1": Funding.SEAMLESS}
+    peers = load_peers(tmp_path / "peers.toml", tmp_path)
+    assert (peers.regulator, peers.fundings, peers.sha256) == (None, {}, "")
+    (tmp_path / "peers.toml").write_text('[operator.op-1]\nfunding = "seamless"', "utf-8")
+    assert load_peers(tmp_path / "peers.toml", tmp_path).fundings == {"op-1": Funding.SEAMLESS}

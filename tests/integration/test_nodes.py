@@ -79,9 +79,9 @@ async def test_whole_rounds_from_server_to_server(tmp_path: Path, place: Postgre
             answer = await table.start(at % SERVERS)
             while table.round.status == OPEN:
                 at += 1
-                told = await table.get(at % SERVERS)
+                reported = await table.get(at % SERVERS)
                 at += 1
-                assert told.session.open_round.round_version == table.round.round_version
+                assert reported.session.open_round.round_version == table.round.round_version
                 answer = await table.act(at % SERVERS)
             finals.append(read_statement(answer.final))
             message = play_pb2.GetRoundRequest(session_id=table.session.session_id, round_id=finals[-1]["round_id"])
@@ -191,7 +191,7 @@ async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: P
     async with cluster(tmp_path / "home", place, SERVERS) as harness:
         channels = [harness.channel(number) for number in range(SERVERS)]
         owner = await Table(channels).sit()
-        told: Counter[str] = Counter()
+        reported: Counter[str] = Counter()
         answers: dict[str, Any] = {}
 
         async def client(number: int) -> None:
@@ -212,15 +212,15 @@ async def test_one_session_hammered_through_all_of_them(tmp_path: Path, place: P
                 method, message = request
                 servers = chance.sample(range(SERVERS), chance.choice([1, 1, 2, 3]))
                 for found in await together(*(getattr(table.plays[server], method)(message) for server in servers)):
-                    told[found if isinstance(found, str) else "OK"] += 1
+                    reported[found if isinstance(found, str) else "OK"] += 1
                     if not isinstance(found, str):
                         before = answers.setdefault(message.request_id, found)
                         assert before == found, (seed, "two answers for one request")
 
         await asyncio.gather(*(client(number) for number in range(4)))
         allowed = {"OK", "ROUND_CHANGED", "ROUND_NOT_OPEN", "ROUND_OPEN", "NUMBER_NOT_EXPECTED", *RETRIABLE}
-        assert set(told) <= allowed, (seed, told)
-        assert told["OK"] > 4, (seed, told)  # of each turn one client has what it wants, whoever it is
+        assert set(reported) <= allowed, (seed, reported)
+        assert reported["OK"] > 4, (seed, reported)  # of each turn one client has what it wants, whoever it is
         await owner.get(1)
         while owner.round is not None and owner.round.status == OPEN:
             await owner.act(2)
@@ -249,19 +249,19 @@ async def test_switches_latches_and_the_allow_list_reach_every_server(
 
         await admins[0].SetSwitch(switch(enabled=False))
         assert await outcome(table.plays[0].StartRound(table.starting())) == "DISABLED"
-        await until(harness.servers[1].services.permits.switches)
+        await until(harness.servers[1].services.availability.switches)
         assert await outcome(table.plays[1].StartRound(table.starting())) == "DISABLED"
         await admins[1].SetSwitch(switch(enabled=True))
-        await until(lambda: not harness.servers[0].services.permits.switches())
+        await until(lambda: not harness.servers[0].services.availability.switches())
         await table.start(0)
 
         # A guard that one worker latches is the node's: all its workers know, and whoever is told clears it for all.
         harness.servers[0]._instance._failure = "PLANTED"  # type: ignore[union-attr]
-        await harness.servers[0]._instance.tell_failure()  # type: ignore[union-attr]
-        await until(lambda: harness.servers[1].services.permits.guard("rng").latched)
+        await harness.servers[0]._instance.report_failure()  # type: ignore[union-attr]
+        await until(lambda: harness.servers[1].services.availability.guard("rng").latched)
         assert await outcome(table.plays[1].StartRound(table.starting())) == "ROUND_OPEN"
         await admins[1].ClearGuard(admin_pb2.ClearGuardRequest(request_id=request_id(), name="rng", reason="TEST"))
-        await until(lambda: not harness.servers[0].services.permits.guard("rng").latched)
+        await until(lambda: not harness.servers[0].services.availability.guard("rng").latched)
 
         listed = await admins[0].ListCertificates(admin_pb2.ListCertificatesRequest())
         (row,) = [row for row in listed.certificates if row.party == "demo-operator"]
@@ -330,7 +330,7 @@ async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
             await table.act(2)
         asleep.clear()
         await until(sleeper.lost.is_set)
-        await until(lambda: not sleeper.services.permits.serving)
+        await until(lambda: not sleeper.services.availability.serving)
         channel = harness.channel(1)
         for service in ("", PLAY):
             assert await health(channel, service) == b"\x08\x02"

@@ -73,9 +73,9 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
             groups, answers = wire.harness.store.writer.groups, noise.answered
             if on_stream:
                 await stream.write(play_pb2.PlayRequest(**{field: request}))
-                told = await stream.read()
-                assert told.WhichOneof("response") == field, told
-                answer = getattr(told, field)
+                result = await stream.read()
+                assert result.WhichOneof("response") == field, result
+                answer = getattr(result, field)
             else:
                 answer = await (quiet.play.Act if field == "act" else quiet.play.StartRound)(request)
             turns.append((wire.harness.store.writer.groups - groups, noise.answered - answers))

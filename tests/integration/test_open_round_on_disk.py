@@ -1,6 +1,6 @@
 """What a thief of the disk finds of a round in play: everything under the home but the key of its sealed decks.
 
-Store, write-ahead log, wallet, register and technical log are read as bytes while the round is open, and searched for
+Store, write-ahead log, wallet, regulator and technical log are read as bytes while the round is open, and searched for
 salt, transcript and deck in every form in which the server writes them: raw, hex, and hex inside the base64 of a
 statement at each of its three places. The same search finds them once the round has ended, so it would have.
 """

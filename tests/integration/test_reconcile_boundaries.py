@@ -12,14 +12,14 @@ import duckdb
 import pytest
 
 from rgs.core.reconcile.facts import (
-    Leg,
     ReceiptRow,
-    RegisterEnd,
-    RegisterSession,
+    RegulatorEnd,
+    RegulatorSession,
     SeatFact,
     SessionFact,
     Stage,
     Ticket,
+    TransferPurpose,
     WalletRow,
 )
 from rgs.core.reconcile.matching import Terms
@@ -34,7 +34,7 @@ TERMS = Terms(
     as_of_ms=TO_MS, from_ms=FROM_MS, to_ms=TO_MS, wallet=True, regulator=True, receipts=True, wallet_until_ms=TO_MS,
     regulator_until_ms=TO_MS, receipts_until_ms=TO_MS,
 )  # fmt: skip
-LEG = Leg(
+TRANSFER = TransferPurpose(
     "T1", "debit", 500, "EUR", "op", "anna", "uth", "S", "P", "P", 1, "M", "A", "purchase", NOON_MS, NOON_MS, "h1", True
 )
 WALLET = WalletRow("T1", "debit", "anna", "EUR", 500, NOON_MS, "P", "accepted", -1, "op", "book")
@@ -48,12 +48,12 @@ SESSION = SessionFact(
     True, True,
 )  # fmt: skip
 TICKET = Ticket("M", "A", 1, "anna", 500, "T1", NOON_MS)
-END = RegisterEnd("M", "A", 1, 600, NOON_MS)
-REGISTER_SESSION = ("M", "S", "op", "EUR", NOON_MS, "uth", False)
-Fact = Leg | WalletRow | SeatFact | Stage | SessionFact | Ticket | RegisterEnd | ReceiptRow
+END = RegulatorEnd("M", "A", 1, 600, NOON_MS)
+REGULATOR_SESSION = ("M", "S", "op", "EUR", NOON_MS, "uth", False)
+Fact = TransferPurpose | WalletRow | SeatFact | Stage | SessionFact | Ticket | RegulatorEnd | ReceiptRow
 TABLE_OF: dict[type, tuple[str, int]] = {
-    Leg: ("legs", 18), WalletRow: ("wallet", 11), SeatFact: ("seats", 19), Stage: ("r_stages", 9),
-    SessionFact: ("sessions", 20), Ticket: ("r_purchases", 7), RegisterEnd: ("r_ends", 5), ReceiptRow: ("receipts", 4),
+    TransferPurpose: ("transfers", 18), WalletRow: ("wallet", 11), SeatFact: ("seats", 19), Stage: ("r_stages", 9),
+    SessionFact: ("sessions", 20), Ticket: ("r_purchases", 7), RegulatorEnd: ("r_ends", 5), ReceiptRow: ("receipts", 4),
 }  # fmt: skip
 
 
@@ -165,13 +165,13 @@ def test_rows_of_a_parquet_file_by_number_and_column(store: BookComparison, tmp_
     assert (number, list(row), row["player"], row["amount_minor"]) == (1, COLUMNS.split(","), "anna", 500)
 
 
-def test_an_extract_of_legs_takes_the_place_of_the_table(store: BookComparison, tmp_path: Path) -> None:
-    take(store, tmp_path, LEG, replace(LEG, transaction_id="T2"))
-    kept = tmp_path / "work" / "legs.parquet"
-    store.write_legs(kept)
-    take(store, tmp_path, replace(LEG, transaction_id="T3"))
-    store.load_legs(kept)
-    assert store.counts().legs == 2
+def test_an_extract_of_transfers_takes_the_place_of_the_table(store: BookComparison, tmp_path: Path) -> None:
+    take(store, tmp_path, TRANSFER, replace(TRANSFER, transaction_id="T2"))
+    kept = tmp_path / "work" / "transfers.parquet"
+    store.write_transfers(kept)
+    take(store, tmp_path, replace(TRANSFER, transaction_id="T3"))
+    store.load_transfers(kept)
+    assert store.counts().transfers == 2
 
 
 # --- rounds -----------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def rounds(store: BookComparison) -> list[tuple[list[SeatFact], list[Stage]]]:
 def test_one_value_of_a_stage_that_differs_is_looked_at(
     store: BookComparison, tmp_path: Path, name: str, value: Any
 ) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(store, tmp_path, SESSION, SEAT, replace(STAGE, **{name: value}))
     found = rounds(store)
     assert [len(seats) + len(stages) for seats, stages in found] in ([2], [1, 1])
@@ -202,19 +202,19 @@ def test_one_value_of_a_stage_that_differs_is_looked_at(
 def test_a_stage_is_reported_before_its_end_by_the_clock_limit_at_most(
     store: BookComparison, tmp_path: Path, late_ms: int
 ) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(store, tmp_path, SESSION, SEAT, replace(STAGE, time_ms=NOON_MS - TERMS.clock_limit_ms + late_ms))
     assert len(rounds(store)) == (1 if late_ms < 0 else 0)
 
 
 def test_an_open_seat_has_no_stage_yet(store: BookComparison, tmp_path: Path) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(store, tmp_path, SESSION, replace(SEAT, status="open"), replace(SEAT, stage_no=2))
     assert [(seats[0].stage_no, stages) for seats, stages in rounds(store)] == [(2, [])]
 
 
 def test_a_stage_that_stands_twice_is_looked_at(store: BookComparison, tmp_path: Path) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(store, tmp_path, SESSION, SEAT, STAGE, STAGE)
     assert [(len(seats), len(stages)) for seats, stages in rounds(store)] == [(1, 2)]
 
@@ -228,17 +228,17 @@ def test_one_id_gives_a_thousand_rows_at_most(
     assert ROWS_OF_ONE_KEY == 1000
     monkeypatch.setattr(reconciliation, "ROWS_OF_ONE_KEY", 3)
     put(store, tmp_path, "wallet", *[astuple(WALLET)] * 4)
-    take(store, tmp_path, LEG)
+    take(store, tmp_path, TRANSFER)
     store.join(TERMS)
-    ((key, legs, rows, tickets),) = store.money()
-    assert (key, legs, len(rows), tickets) == ("T1", [LEG], 3, [])
+    ((key, transfers, rows, tickets),) = store.money()
+    assert (key, transfers, len(rows), tickets) == ("T1", [TRANSFER], 3, [])
 
 
 def test_a_doubtful_row_stands_where_the_record_first_has_it(store: BookComparison, tmp_path: Path) -> None:
-    told = replace(WALLET, balance_after_minor=1000)
+    reported = replace(WALLET, balance_after_minor=1000)
     take(
-        store, tmp_path, LEG, replace(LEG, statement="h2", begun_ms=NOON_MS + 90, time_ms=NOON_MS + 90),
-        replace(told, time_ms=NOON_MS + 100), replace(told, transaction_id="T2", time_ms=NOON_MS + 50),
+        store, tmp_path, TRANSFER, replace(TRANSFER, statement="h2", begun_ms=NOON_MS + 90, time_ms=NOON_MS + 90),
+        replace(reported, time_ms=NOON_MS + 100), replace(reported, transaction_id="T2", time_ms=NOON_MS + 50),
     )  # fmt: skip
     store.join(TERMS)
     ((*rows,),) = (list(account) for account in store.accounts())
@@ -258,9 +258,9 @@ def sums(store: BookComparison) -> list[tuple[Any, ...]]:
 def test_totals_are_of_the_period_without_its_end(
     store: BookComparison, tmp_path: Path, time_ms: int, count: int
 ) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(
-        store, tmp_path, replace(LEG, time_ms=time_ms), replace(SEAT, ended_ms=time_ms),
+        store, tmp_path, replace(TRANSFER, time_ms=time_ms), replace(SEAT, ended_ms=time_ms),
         replace(WALLET, time_ms=time_ms), replace(TICKET, time_ms=time_ms),
         replace(STAGE, time_ms=time_ms), replace(END, time_ms=time_ms),
     )  # fmt: skip
@@ -272,7 +272,7 @@ def test_totals_are_of_the_period_without_its_end(
 
 def test_totals_leave_out_what_is_not_sound_not_over_or_not_accepted(store: BookComparison, tmp_path: Path) -> None:
     take(
-        store, tmp_path, replace(LEG, is_sound=False), replace(SEAT, is_sound=False), replace(SEAT, status="open"),
+        store, tmp_path, replace(TRANSFER, is_sound=False), replace(SEAT, is_sound=False), replace(SEAT, status="open"),
         *(replace(WALLET, status=status) for status in ("refused", "pending", "tombstone")),
     )  # fmt: skip
     assert sums(store) == []
@@ -280,7 +280,7 @@ def test_totals_leave_out_what_is_not_sound_not_over_or_not_accepted(store: Book
 
 def test_a_rollback_takes_from_what_was_bought(store: BookComparison, tmp_path: Path) -> None:
     for kind, amount in (("debit", 500), ("rollback", 30), ("credit", 7)):
-        take(store, tmp_path, replace(LEG, kind=kind, amount_minor=amount))
+        take(store, tmp_path, replace(TRANSFER, kind=kind, amount_minor=amount))
         take(store, tmp_path, replace(WALLET, kind=kind, amount_minor=amount))
     assert sums(store) == [(0, "wallet", 0, 470, 7, 0, 0), (0, "statements", 0, 470, 7, 0, 0)]
 
@@ -314,14 +314,14 @@ CREDIT = replace(WALLET, transaction_id="T2", kind="credit", amount_minor=600)
 def test_the_identity_is_told_for_each_source(
     store: BookComparison, tmp_path: Path, facts: list[Fact], holds: tuple[int, ...]
 ) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(store, tmp_path, *facts)
     store.join(TERMS)
     assert store.identity() == holds
 
 
-def test_without_a_stage_the_register_has_what_was_bought(store: BookComparison, tmp_path: Path) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+def test_without_a_stage_the_regulator_has_what_was_bought(store: BookComparison, tmp_path: Path) -> None:
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(
         store, tmp_path, replace(SESSION, staked_minor=0, returned_minor=0, paid_out_minor=500), TICKET,
         replace(END, final_balance_minor=500),
@@ -330,20 +330,20 @@ def test_without_a_stage_the_register_has_what_was_bought(store: BookComparison,
     assert store.identity() == (1, 1, 0, 0, 1, 1)
 
 
-def test_what_stands_in_the_register_comes_with_its_session(store: BookComparison, tmp_path: Path) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
+def test_what_stands_in_the_regulator_comes_with_its_session(store: BookComparison, tmp_path: Path) -> None:
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(store, tmp_path, SESSION, END)
-    known = RegisterSession(*REGISTER_SESSION, closes=0, closed_ms=0)
+    known = RegulatorSession(*REGULATOR_SESSION, closes=0, closed_ms=0)
     assert list(store.sessions()) == [([SESSION], [known], [END])]
 
 
 # --- what has lost its own ids ----------------------------------------------------------------------------------------
 
-NAMELESS = replace(LEG, transaction_id="", regulator_session_id="", regulator_participation_id="")
+NAMELESS = replace(TRANSFER, transaction_id="", regulator_session_id="", regulator_participation_id="")
 STRANGER = replace(SESSION, regulator_session_id="", regulator_participation_id="")
 
 
-def told(store: BookComparison, columns: str, table: str) -> list[tuple[Any, ...]]:
+def reported(store: BookComparison, columns: str, table: str) -> list[tuple[Any, ...]]:
     return store._run(f"SELECT {columns} FROM {table} ORDER BY ALL").fetchall()  # noqa: S608 - our own words
 
 
@@ -352,7 +352,7 @@ def named(store: BookComparison, *, wallet: bool = True) -> set[str]:
 
 
 def test_where_all_have_their_ids_nothing_is_named(store: BookComparison, tmp_path: Path) -> None:
-    take(store, tmp_path, LEG, SESSION, WALLET)
+    take(store, tmp_path, TRANSFER, SESSION, WALLET)
     assert named(store) == set()
 
 
@@ -361,17 +361,19 @@ def test_a_session_that_is_not_whole_asks_for_no_name(store: BookComparison, tmp
     assert named(store) == set()
 
 
-def test_a_leg_takes_the_id_of_the_wallets_row(store: BookComparison, tmp_path: Path) -> None:
+def test_a_transfer_takes_the_id_of_the_wallets_row(store: BookComparison, tmp_path: Path) -> None:
     take(store, tmp_path, SESSION, NAMELESS, WALLET)
     assert named(store) == set()
-    assert told(store, "transaction_id, regulator_session_id, regulator_participation_id", "legs") == [("T1", "M", "A")]
+    assert reported(store, "transaction_id, regulator_session_id, regulator_participation_id", "transfers") == [
+        ("T1", "M", "A")
+    ]
 
 
 def test_a_session_alone_is_nameless_too(store: BookComparison, tmp_path: Path) -> None:
-    put(store, tmp_path, "r_sessions", REGISTER_SESSION)
-    take(store, tmp_path, LEG, STRANGER, SEAT, TICKET)
+    put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
+    take(store, tmp_path, TRANSFER, STRANGER, SEAT, TICKET)
     assert named(store) == set()
-    assert told(store, "regulator_session_id, regulator_participation_id", "sessions") == [("M", "A")]
+    assert reported(store, "regulator_session_id, regulator_participation_id", "sessions") == [("M", "A")]
 
 
 @pytest.mark.parametrize(
@@ -384,7 +386,7 @@ def test_a_session_alone_is_nameless_too(store: BookComparison, tmp_path: Path) 
 def test_a_row_of_another_thing_lends_no_id(store: BookComparison, tmp_path: Path, changes: dict[str, Any]) -> None:
     take(store, tmp_path, SESSION, NAMELESS, replace(WALLET, **changes))
     assert named(store) == {"h1"}
-    assert store.counts().legs == 0
+    assert store.counts().transfers == 0
 
 
 def test_what_names_no_participation_takes_no_id(store: BookComparison, tmp_path: Path) -> None:
@@ -392,8 +394,8 @@ def test_what_names_no_participation_takes_no_id(store: BookComparison, tmp_path
     assert named(store) == {"h1"}
 
 
-def test_an_id_that_another_leg_bears_is_not_lent(store: BookComparison, tmp_path: Path) -> None:
-    take(store, tmp_path, SESSION, NAMELESS, replace(LEG, statement="h2"), WALLET)
+def test_an_id_that_another_transfer_bears_is_not_lent(store: BookComparison, tmp_path: Path) -> None:
+    take(store, tmp_path, SESSION, NAMELESS, replace(TRANSFER, statement="h2"), WALLET)
     assert named(store) == {"h1"}
 
 
@@ -409,26 +411,31 @@ def test_equal_amounts_come_first_and_the_rest_in_order_of_time(store: BookCompa
         take(store, tmp_path, replace(WALLET, transaction_id=f"T{n}", amount_minor=amount, time_ms=NOON_MS + n))
     take(store, tmp_path, SESSION)
     assert named(store) == set()
-    assert told(store, "statement, transaction_id", "legs") == [("h0", "T1"), ("h1", "T0"), ("h2", "T2"), ("h3", "T3")]
+    assert reported(store, "statement, transaction_id", "transfers") == [
+        ("h0", "T1"),
+        ("h1", "T0"),
+        ("h2", "T2"),
+        ("h3", "T3"),
+    ]
 
 
-def test_each_session_takes_the_name_that_the_register_has_for_it(store: BookComparison, tmp_path: Path) -> None:
+def test_each_session_takes_the_name_that_the_regulator_has_for_it(store: BookComparison, tmp_path: Path) -> None:
     put(
-        store, tmp_path, "r_sessions", REGISTER_SESSION, ("N", "S2", *REGISTER_SESSION[2:]),
-        ("K", "S3", *REGISTER_SESSION[2:]), ("L", "S3", *REGISTER_SESSION[2:]), ("Z", "S4", *REGISTER_SESSION[2:]),
-        ("Y", "", *REGISTER_SESSION[2:]),
+        store, tmp_path, "r_sessions", REGULATOR_SESSION, ("N", "S2", *REGULATOR_SESSION[2:]),
+        ("K", "S3", *REGULATOR_SESSION[2:]), ("L", "S3", *REGULATOR_SESSION[2:]), ("Z", "S4", *REGULATOR_SESSION[2:]),
+        ("Y", "", *REGULATOR_SESSION[2:]),
     )  # fmt: skip
     take(
         store, tmp_path, STRANGER, replace(STRANGER, session_id="S2"), replace(STRANGER, session_id="S3"),
         replace(SESSION, session_id="S4", regulator_session_id="O"), replace(STRANGER, session_id=""),
     )  # fmt: skip
     assert named(store) == {"S3", ""}
-    assert told(store, "session_id, regulator_session_id", "sessions") == [
+    assert reported(store, "session_id, regulator_session_id", "sessions") == [
         ("", ""), ("S", "M"), ("S2", "N"), ("S3", ""), ("S4", "O"),
     ]  # fmt: skip
 
 
-def test_a_participation_takes_the_name_that_the_register_has_for_its_one(
+def test_a_participation_takes_the_name_that_the_regulator_has_for_its_one(
     store: BookComparison, tmp_path: Path
 ) -> None:
     lost = replace(SESSION, regulator_participation_id="")
@@ -442,48 +449,50 @@ def test_a_participation_takes_the_name_that_the_register_has_for_its_one(
         replace(TICKET, regulator_session_id="L", regulator_participation_id="E"),
     )  # fmt: skip
     named(store)
-    assert told(store, "session_id, regulator_participation_id", "sessions") == [
+    assert reported(store, "session_id, regulator_participation_id", "sessions") == [
         ("S", "A"), ("S2", ""), ("S3", ""), ("S4", "A"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("missing", ["regulator_session_id", "regulator_participation_id"])
-def test_seats_and_legs_take_the_names_of_their_session(store: BookComparison, tmp_path: Path, missing: str) -> None:
+def test_seats_and_transfers_take_the_names_of_their_session(
+    store: BookComparison, tmp_path: Path, missing: str
+) -> None:
     other: dict[str, Any] = {"session_id": "S2", "regulator_session_id": "N", "regulator_participation_id": "B"}
     lost: dict[str, Any] = {missing: ""}
     kept: dict[str, Any] = {"regulator_session_id": "K", "regulator_participation_id": "C"}
     take(
         store, tmp_path, NAMELESS, SESSION, replace(SESSION, **other), replace(SEAT, **lost),
-        replace(SEAT, stage_no=2, **kept), replace(LEG, statement="h2", transaction_id="T2", **lost),
-        replace(LEG, statement="h3", transaction_id="T3", **kept),
+        replace(SEAT, stage_no=2, **kept), replace(TRANSFER, statement="h2", transaction_id="T2", **lost),
+        replace(TRANSFER, statement="h3", transaction_id="T3", **kept),
     )  # fmt: skip
     named(store)
     names = "regulator_session_id, regulator_participation_id"
-    assert told(store, f"stage_no, {names}", "seats") == [(1, "M", "A"), (2, "K", "C")]
-    assert told(store, f"statement, {names}", "legs") == [("h2", "M", "A"), ("h3", "K", "C")]
+    assert reported(store, f"stage_no, {names}", "seats") == [(1, "M", "A"), (2, "K", "C")]
+    assert reported(store, f"statement, {names}", "transfers") == [("h2", "M", "A"), ("h3", "K", "C")]
 
 
 @pytest.mark.parametrize(
-    ("leg", "ticket", "named_as"),
+    ("transfer", "ticket", "named_as"),
     [
         ({}, {}, "T1"), ({"transaction_id": "T9"}, {}, "T9"), ({"source": "participation_end"}, {}, ""),
         ({"purchase_no": 2}, {}, ""), ({"regulator_participation_id": "B"}, {}, ""), ({}, {"transaction_id": ""}, ""),
         ({"regulator_participation_id": ""}, {"regulator_participation_id": ""}, ""),
     ],
 )  # fmt: skip
-def test_a_purchase_takes_the_id_that_the_register_was_told(
-    store: BookComparison, tmp_path: Path, leg: dict[str, Any], ticket: dict[str, Any], named_as: str
+def test_a_purchase_takes_the_id_that_the_regulator_was_told(
+    store: BookComparison, tmp_path: Path, transfer: dict[str, Any], ticket: dict[str, Any], named_as: str
 ) -> None:
-    lost = replace(LEG, transaction_id="")
+    lost = replace(TRANSFER, transaction_id="")
     take(
-        store, tmp_path, replace(lost, **leg), replace(TICKET, **ticket), replace(lost, statement="h2", purchase_no=7),
+        store, tmp_path, replace(lost, **transfer), replace(TICKET, **ticket), replace(lost, statement="h2", purchase_no=7),
     )  # fmt: skip
     left = named(store)
     assert left == ({"h2"} if named_as else {"h1", "h2"})
-    assert told(store, "statement, transaction_id", "legs") == ([("h1", named_as)] if named_as else [])
+    assert reported(store, "statement, transaction_id", "transfers") == ([("h1", named_as)] if named_as else [])
 
 
-def test_without_a_wallet_a_leg_is_known_by_its_statement(store: BookComparison, tmp_path: Path) -> None:
-    take(store, tmp_path, NAMELESS, replace(LEG, statement="h2", transaction_id="T2"), WALLET)
+def test_without_a_wallet_a_transfer_is_known_by_its_statement(store: BookComparison, tmp_path: Path) -> None:
+    take(store, tmp_path, NAMELESS, replace(TRANSFER, statement="h2", transaction_id="T2"), WALLET)
     assert named(store, wallet=False) == {"h1"}
-    assert told(store, "transaction_id", "legs") == [("T2",), ("statement h1",)]
+    assert reported(store, "transaction_id", "transfers") == [("T2",), ("statement h1",)]

@@ -153,8 +153,8 @@ def test_a_credit_that_the_wallet_took_back_is_owed(day: Day, tmp_path: Path) ->
 
     day.change_wallet(back)
     done = day.run(tmp_path / "out")
-    assert [told["class"] for told in done.document["breaks"]] == [BreakClass.MISSING_CREDIT]
-    credit = next(leg for leg in day.bodies() if leg["kind"] == "participation_end")
+    assert [result["class"] for result in done.document["breaks"]] == [BreakClass.MISSING_CREDIT]
+    credit = next(transfer for transfer in day.bodies() if transfer["kind"] == "participation_end")
     assert done.document["owed"] == {"EUR": int(credit["paid_out_minor"])}
 
 
@@ -313,7 +313,7 @@ def test_balances_that_are_not_told_are_not_compared(day: Day, tmp_path: Path) -
 
 
 def test_a_day_that_the_period_covers_in_part_has_no_total(day: Day, tmp_path: Path) -> None:
-    """What the register says of a whole day is compared with whole days only, and that is said."""
+    """What the regulator says of a whole day is compared with whole days only, and that is said."""
     at = parse_time("2026-11-18T11:09:00.000Z")
     for number, period in enumerate(((at, at + 86_400_000), (at - 86_400_000, at))):
         done = day.run(tmp_path / f"part-{number}", period=period)
@@ -331,12 +331,12 @@ def test_a_day_that_the_period_covers_in_part_has_no_total(day: Day, tmp_path: P
 def test_an_open_round_is_overdue_after_the_time_of_its_jurisdiction(unfinished: Day, tmp_path: Path) -> None:
     scoped = unfinished.copy(tmp_path / "day")
     done = scoped.run(tmp_path / "out")
-    classes = [told["class"] for told in done.document["breaks"]]
+    classes = [result["class"] for result in done.document["breaks"]]
     # A whole export that stops in a session is not whole: the replay says so, and the round is overdue besides.
     assert BreakClass.OVERDUE_OPENING in classes
     assert set(classes) == {BreakClass.OVERDUE_OPENING, BreakClass.CONTENT_DIFFERS}
     later = scoped.run(tmp_path / "later", overdue_s=10_000_000)
-    assert BreakClass.OVERDUE_OPENING not in [told["class"] for told in later.document["breaks"]]
+    assert BreakClass.OVERDUE_OPENING not in [result["class"] for result in later.document["breaks"]]
 
 
 # --- statements that do not verify ----------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_a_lie_in_a_final_is_one_break(tmp_path: Path) -> None:
     day.receipts.write_text("")
     day.change_receipts(lambda _: receipts)
     done = day.run(tmp_path / "out", wallet=None, regulator=None, root=None, allow_rejects=True)
-    assert [told["class"] for told in done.document["breaks"]] == [BreakClass.CONTENT_DIFFERS]
+    assert [result["class"] for result in done.document["breaks"]] == [BreakClass.CONTENT_DIFFERS]
     assert done.document["verification"]["rounds_failed"] == 1
     assert not done.document["key_path"]["anchored"]
 
@@ -401,13 +401,13 @@ def test_a_seat_that_was_dealt_and_not_opened(tmp_path: Path) -> None:
     day.receipts.write_text("")
     day.change_receipts(lambda _: [receipt_])
     done = day.run(tmp_path / "out", wallet=None, regulator=None, root=None, allow_rejects=True)
-    assert [told["class"] for told in done.document["breaks"]] == [BreakClass.SEAT_MISSING]
+    assert [result["class"] for result in done.document["breaks"]] == [BreakClass.SEAT_MISSING]
 
 
 def test_every_class_is_planted_here() -> None:
     planted = {expected for _, _, expected in (*WALLET, *REGULATOR)}
-    told_apart = {BreakClass.TIMING, BreakClass.SEAT_MISSING, BreakClass.OVERDUE_OPENING}
-    assert planted | told_apart == set(BreakClass)
+    kept_apart = {BreakClass.TIMING, BreakClass.SEAT_MISSING, BreakClass.OVERDUE_OPENING}
+    assert planted | kept_apart == set(BreakClass)
 
 
 def test_the_page_names_for_every_class_a_test_that_is_there_and_names_it() -> None:
@@ -432,5 +432,5 @@ def test_people_read_major_units_and_machines_minor_ones(day: Day, tmp_path: Pat
     assert "25,000" not in page
     assert "25000" not in page
     assert done.document["owed"] == {"EUR": 25000}
-    (told,) = done.document["breaks"]
-    assert (told["amount_minor"], told["found"][1][1].split(" accepted")[0]) == (25000, "debit 250.00 EUR")
+    (result,) = done.document["breaks"]
+    assert (result["amount_minor"], result["found"][1][1].split(" accepted")[0]) == (25000, "debit 250.00 EUR")

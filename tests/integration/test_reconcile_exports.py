@@ -1,4 +1,4 @@
-"""`rgs export-wallet` and `rgs export-register`: what the embedded books hold, in the layouts that are read."""
+"""`rgs export-wallet` and `rgs export-regulator`: what the embedded books hold, in the layouts that are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rgs.cli import run
 from rgs.core.ids import format_ulid
 from rgs.integrity.manifest import make_manifest
 from rgs.node.config import load_config
-from rgs.store.register import RegisterStore
+from rgs.store.regulator import RegulatorStore
 from rgs.store.wallet import EnteredTransfer, WalletStore
 from tests.support.service.reconciling import play_day
 
@@ -50,31 +50,34 @@ def test_what_the_wallet_refused_and_gave_back_is_told_apart(home: Path, tmp_pat
 
 
 def test_where_there_is_no_book_none_is_made(home: Path, tmp_path: Path) -> None:
-    for command, book in (("export-wallet", load_config(home).wallet), ("export-register", load_config(home).register)):
+    for command, book in (
+        ("export-wallet", load_config(home).wallet),
+        ("export-regulator", load_config(home).regulator),
+    ):
         book.unlink(missing_ok=True)
         assert run([command, "--home", str(home), "--out", str(tmp_path / "out")], MANIFEST) == 1
         assert not book.exists()
         assert not (tmp_path / "out").exists()
 
 
-def test_the_register_with_the_totals_of_its_day(home: Path, tmp_path: Path) -> None:
+def test_the_regulator_with_the_totals_of_its_day(home: Path, tmp_path: Path) -> None:
     day = play_day(tmp_path / "played")
-    register = load_config(home).register
-    register.parent.mkdir(parents=True, exist_ok=True)
-    register.write_bytes((tmp_path / "played" / "home" / "register.db").read_bytes())
-    store = RegisterStore(register)
+    regulator = load_config(home).regulator
+    regulator.parent.mkdir(parents=True, exist_ok=True)
+    regulator.write_bytes((tmp_path / "played" / "home" / "regulator.db").read_bytes())
+    store = RegulatorStore(regulator)
     with store.transaction(format_ulid(1_795_000_000_000, bytes(10)), 1_795_000_000_000) as book:  # of no session
         book.append("modules", "node1", 1, {"modules": [], "node": "node1", "report_time": "2026-11-18T00:00:00.000Z"})
         book.append("alignment", "op-1:EUR:2026-11-17", 1, {"day": "2026-11-17", "totals": {}})
     store.close()
     out = tmp_path / "regulator.jsonl"
-    assert run(["export-register", "--home", str(home), "--out", str(out)], MANIFEST) == 0
+    assert run(["export-regulator", "--home", str(home), "--out", str(out)], MANIFEST) == 0
     assert out.read_bytes() == day.regulator.read_bytes()
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     (total,) = [row for row in rows if row["kind"] == "total"]
     for name in ("staked_minor", "returned_minor"):
         assert int(total[name]) == sum(int(row[name]) for row in rows if row["kind"] == "stage")
-    assert all(row["test_register"] is True for row in rows)
+    assert all(row["test_regulator"] is True for row in rows)
 
 
 def test_reconcile_says_what_is_missing(home: Path) -> None:

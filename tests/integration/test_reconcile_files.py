@@ -123,17 +123,17 @@ def test_json_lines_of_the_regulator_are_read_strictly(day: Day, tmp_path: Path)
 
 
 def test_whose_private_block_is_erased_is_found_by_the_ids_that_are_signed(day: Day, tmp_path: Path) -> None:
-    """The wallet names the participation, the register the session: what is in neither makes the run incomplete."""
+    """The wallet names the participation, the regulator the session: what is in neither makes the run incomplete."""
     lines = day.statements.read_bytes().splitlines()
     place = next(at for at, line in enumerate(lines) if b"application/vnd.rgs.purchase" in line)
     lines[place] = lines[place][: lines[place].index(b',"private":')] + b',"private":null}'
     day.statements.write_bytes(b"".join(line + b"\n" for line in lines))
     assert day.run(tmp_path / "found").verdict == "clean"
     day.change_wallet(lambda rows: [{**row, "reference": ""} for row in rows])
-    assert day.run(tmp_path / "register").verdict == "clean"  # it names transactions, too
+    assert day.run(tmp_path / "regulator").verdict == "clean"  # it names transactions, too
     done = day.run(tmp_path / "out", regulator=None, allow_rejects=True)
     assert "private block is absent" in rejects(tmp_path / "out")[0][2]
-    assert [told["class"] for told in done.document["breaks"]] == [BreakClass.MISSING_IN_RGS]
+    assert [result["class"] for result in done.document["breaks"]] == [BreakClass.MISSING_IN_RGS]
     assert day.run(tmp_path / "incomplete", regulator=None).verdict == "incomplete"
     assert day.run(tmp_path / "alone", wallet=None).verdict == "clean"
 
@@ -144,8 +144,8 @@ def test_whole_sessions_without_private_blocks_are_found_too(day: Day, tmp_path:
     assert day.run(tmp_path / "found").verdict == "clean"
     assert day.run(tmp_path / "alone", wallet=None).verdict == "clean"
     day.change_wallet(lambda rows: [{**row, "amount_minor": "9"} if row["kind"] == "credit" else row for row in rows])
-    told = day.run(tmp_path / "short").document["breaks"]
-    assert [(one["class"], one["owed"]) for one in told] == [(BreakClass.AMOUNT_DIFFERS, True)] * 3
+    result = day.run(tmp_path / "short").document["breaks"]
+    assert [(one["class"], one["owed"]) for one in result] == [(BreakClass.AMOUNT_DIFFERS, True)] * 3
     day.regulator.write_text("\n".join(day.regulator.read_text().splitlines()[-1:]) + "\n")  # the total alone
     assert day.run(tmp_path / "nowhere").rejected == 3
 
@@ -229,13 +229,13 @@ def test_a_wallet_statement_in_parquet_and_in_json_lines(day: Day, tmp_path: Pat
     lines = tmp_path / "wallet.jsonl"
     lines.write_text("".join(json.dumps({**row, "amount_minor": int(row["amount_minor"])}) + "\n" for row in rows))
     assert day.run(tmp_path / "lines", wallet=lines).verdict == "clean"
-    # The extract of our own legs is a Parquet file of other columns: with a mapping it is a wallet statement.
+    # The extract of our own transfers is a Parquet file of other columns: with a mapping it is a wallet statement.
     done = day.run(tmp_path / "kept", keep_extract=True)
     assert done.verdict == "clean"
     mapping = tmp_path / "mapping.toml"
     mapping.write_text('format = "parquet"\n[columns]\nreference = "participation_id"\n[time]\nformat = "x"\n')
     assert day.run(
-        tmp_path / "parquet", wallet=tmp_path / "kept" / "legs.parquet", mappings={"wallet": mapping}
+        tmp_path / "parquet", wallet=tmp_path / "kept" / "transfers.parquet", mappings={"wallet": mapping}
     ).rejected == len(rows)
 
 
@@ -243,7 +243,7 @@ def test_a_wallet_statement_in_parquet_and_in_json_lines(day: Day, tmp_path: Pat
 
 
 def test_names_that_look_like_code_are_text(day: Day, tmp_path: Path) -> None:
-    hostile = "'); DROP TABLE legs; --"
+    hostile = "'); DROP TABLE transfers; --"
 
     def add(rows: list[Row]) -> list[Row]:
         times = {"time": "2026-11-18T11:07:00.000Z"}
@@ -255,7 +255,7 @@ def test_names_that_look_like_code_are_text(day: Day, tmp_path: Path) -> None:
 
     day.change_wallet(add)
     done = day.run(tmp_path / "out")
-    assert [told["class"] for told in done.document["breaks"]] == [BreakClass.MISSING_IN_RGS] * 2
+    assert [result["class"] for result in done.document["breaks"]] == [BreakClass.MISSING_IN_RGS] * 2
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in page
     assert "&lt;script&gt;" in page
@@ -350,8 +350,8 @@ def test_an_earlier_report_and_resolutions(day: Day, tmp_path: Path) -> None:
     late = day.run(tmp_path / "late", earlier=tmp_path / "earlier").document
     assert (late["difference"]["new"], late["difference"]["still"], late["difference"]["gone_total"]) == (0, 1, 2)
     said = ["--file", str(log), "--reason", "RESENT", "--evidence", "ticket 7", "--by", "anna"]
-    for told in earlier:
-        assert reconcile(["resolve", *said, "--break", told["break_id"], "--approved-by", "bert"]) == 0
+    for result in earlier:
+        assert reconcile(["resolve", *said, "--break", result["break_id"], "--approved-by", "bert"]) == 0
     with pytest.raises(InvalidFieldError, match="two different people"):
         reconcile(["resolve", *said, "--break", earlier[0]["break_id"], "--approved-by", "anna"])
     done = day.run(tmp_path / "resolved", resolutions=log)
@@ -409,9 +409,9 @@ def test_signed_countersigned_and_verified(day: Day, tmp_path: Path, capsys: pyt
 @pytest.mark.slow
 def test_one_id_without_end_is_one_duplicate(day: Day, tmp_path: Path) -> None:
     day.change_wallet(lambda rows: [*rows, *[rows[0]] * 5000])
-    (told,) = day.run(tmp_path / "out").document["breaks"]
-    assert told["class"] == BreakClass.DUPLICATE
-    assert dict(told["found"])["wallet"].endswith("; and more")
+    (result,) = day.run(tmp_path / "out").document["breaks"]
+    assert result["class"] == BreakClass.DUPLICATE
+    assert dict(result["found"])["wallet"].endswith("; and more")
 
 
 def test_what_names_another_operator_is_not_compared(day: Day, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 """The id of a payout bears the time of the participation; reconciliation asks for the credit, and for the end at the
-central system, behind the session's last round all the same.
+regulator, behind the session's last round all the same.
 """
 
 from __future__ import annotations

@@ -33,14 +33,14 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
 
 
 def found(day: Day, out: Path, **options: Any) -> list[str]:
-    """No register knows of bets."""
+    """No regulator knows of bets."""
     return day.breaks(out, regulator=None, **options)
 
 
 def test_as_it_was_played_it_is_clean(day: Day, tmp_path: Path) -> None:
     done = day.run(tmp_path / "out", regulator=None)
     assert (done.verdict, done.rejected) == ("clean", 0)
-    assert done.document["compared"]["legs"] >= 16
+    assert done.document["compared"]["transfers"] >= 16
 
 
 def last(rows: list[Row], kind: str) -> Row:

@@ -30,11 +30,11 @@ def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         assert source.count(ADDRESS) == 1
         capsys.readouterr()
         exec(compile(source.replace(ADDRESS, served.address), str(GUIDE), "exec"), {})  # noqa: S102 - our own page
-    told = capsys.readouterr().out.splitlines()
+    result = capsys.readouterr().out.splitlines()
     # Nobody paid in or out of this wallet what was played; and it tells of a debit that nobody signed.
-    assert told[0].split()[0] == "breaks"
-    assert "missing_in_rgs 500 EUR" in told
-    assert {line.split()[0] for line in told[1:]} <= set(BreakClass)
+    assert result[0].split()[0] == "breaks"
+    assert "missing_in_rgs 500 EUR" in result
+    assert {line.split()[0] for line in result[1:]} <= set(BreakClass)
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
 

@@ -128,7 +128,7 @@ async def test_who_came_and_went_in_the_gap_is_paid_once_and_the_books_agree(pla
     assert credits_of(place) == {"anna": 1, "bert": 1, "cleo": 1, "dora": 1}
     done = (await gap.books(tmp_path / "books")).run(tmp_path / "out")
     assert (done.verdict, done.document["owed"]) == ("clean", {})
-    assert done.document["identity"][0] == {"source": "statements", "told": 4, "holds": 4}
+    assert done.document["identity"][0] == {"source": "statements", "reported": 4, "holds": 4}
 
 
 async def test_without_the_private_blocks_what_is_over_is_not_owed(place: Place, tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ async def test_without_the_private_blocks_what_is_over_is_not_owed(place: Place,
     await harness.stop()
     done = (await gap.books(tmp_path / "books")).run(tmp_path / "out", allow_rejects=True)
     assert done.document["owed"] == {}
-    told = [(one["class"], one["owed"]) for one in done.document["breaks"]]
-    # Of dora's rounds the central system was never told: a compliance break, and nothing of anybody's money.
-    assert {kind for kind, _ in told} <= {BreakClass.MISSING_AT_REGULATOR, BreakClass.CONTENT_DIFFERS}
+    result = [(one["class"], one["owed"]) for one in done.document["breaks"]]
+    # Of dora's rounds the regulator was never told: a compliance break, and nothing of anybody's money.
+    assert {kind for kind, _ in result} <= {BreakClass.MISSING_AT_REGULATOR, BreakClass.CONTENT_DIFFERS}
     assert credits_of(place) == {"anna": 1, "bert": 1}
 
 
@@ -167,7 +167,7 @@ async def test_who_came_in_the_gap_is_found_and_erased(place: Place) -> None:
     harness, _ = await gap.recover()
     harness.clock.tick(10 * DAY_MS)
     erasure = Erasure(store=harness.store, clock=harness.clock, events=harness.services.events, retention_days=10)
-    found = await erasure.look("op-1", "bert")
+    found = await erasure.poll("op-1", "bert")
     assert (found.sessions, found.blocks, found.session_ids) == (1, 3, (gap.bert.session_id,))
     sealed = SealedPrivates(place.log / PRIVATES_FILE)
     assert sealed.erase(found.session_ids) == 3

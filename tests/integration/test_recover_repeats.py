@@ -196,8 +196,8 @@ async def test_an_end_of_another_amount_is_not_paid_and_is_told(place: Place, tm
     assert anna.session["paid_out_minor"] == left
     await anna.close()
     assert loss.moved("credit") == [paid]
-    told = (await loss.books(tmp_path))["breaks"]
-    differing = [one for one in told if one["class"] == BreakClass.AMOUNT_DIFFERS]
+    result = (await loss.books(tmp_path))["breaks"]
+    differing = [one for one in result if one["class"] == BreakClass.AMOUNT_DIFFERS]
     assert {one["subject"] for one in differing} >= {f"transaction {paid.transaction_id}"}
 
 
@@ -213,14 +213,14 @@ async def test_a_return_of_the_tail_is_not_made_again(place: Place, tmp_path: Pa
     assert [round_.round_id for round_ in loss.paused] == [anna.round["round_id"]]
     (returned,) = loss.moved("credit")
     assert ulid_time_ms(str(returned.transaction_id)) == ulid_time_ms(anna.round["round_id"])
-    assert await loss.harness.store.owed_return(anna.session_id) is None
-    told = (await loss.books(tmp_path, regulator=None))["breaks"]
-    differing = [one["class"] for one in told if one["subject"] == f"transaction {returned.transaction_id}"]
+    assert await loss.harness.store.round_credit(anna.session_id) is None
+    result = (await loss.books(tmp_path, regulator=None))["breaks"]
+    differing = [one["class"] for one in result if one["subject"] == f"transaction {returned.transaction_id}"]
     assert differing == [BreakClass.AMOUNT_DIFFERS]  # no round of these stakes returns what was staked at its start
 
 
 async def test_a_purchase_of_the_tail_that_is_repeated_is_taken_back(place: Place, tmp_path: Path) -> None:
-    """The central system has a participation that the server does not know, and gives no second one: the second debit
+    """The regulator has a participation that the server does not know, and gives no second one: the second debit
     goes back, for good, and the first is told as owed.
     """
     loss = Loss(place)
@@ -244,6 +244,6 @@ async def test_a_purchase_of_the_tail_that_is_repeated_is_taken_back(place: Plac
     _, kept, taken, back = loss.moved("debit", "rollback")
     assert (kept, taken.transaction_id) == (lost, back.transaction_id)
     document = await loss.books(tmp_path)
-    told = [one["class"] for one in document["breaks"] if one["subject"] == f"transaction {lost.transaction_id}"]
-    assert told == [BreakClass.LINK_MISSING]
+    result = [one["class"] for one in document["breaks"] if one["subject"] == f"transaction {lost.transaction_id}"]
+    assert result == [BreakClass.LINK_MISSING]
     assert document["owed"] == {"EUR": 500}

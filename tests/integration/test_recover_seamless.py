@@ -1,4 +1,4 @@
-"""A backup is restored of a server that is funded bet by bet: its money legs come back as money, not as the end of
+"""A backup is restored of a server that is funded bet by bet: its money transfers come back as money, not as the end of
 their session.
 """
 
@@ -35,7 +35,7 @@ async def a_harness(place: Place, clock: ManualClock) -> ServiceHarness:
     return ServiceHarness(place.folder, clock=clock, fundings=FUNDINGS, store=store, parties=parties)
 
 
-async def test_money_legs_of_the_gap_are_money(place: Place, tmp_path: Path) -> None:
+async def test_transfers_of_the_gap_are_money(place: Place, tmp_path: Path) -> None:
     """In the gap anna plays on, is owed a credit and has a round open; bert comes, plays and goes."""
     clock = ManualClock()
     harness = await a_harness(place, clock)
@@ -55,7 +55,7 @@ async def test_money_legs_of_the_gap_are_money(place: Place, tmp_path: Path) -> 
     await bert.close()
     await again.settle()
     again.wallet_script.plan("credit", *["before"] * 50)
-    while await again.store.owed_return(anna.session_id) is None:
+    while await again.store.round_credit(anna.session_id) is None:
         await anna.play()
     await anna.start()
     lived = [await found(again, player) for player in (anna, bert)]
@@ -73,7 +73,7 @@ async def test_money_legs_of_the_gap_are_money(place: Place, tmp_path: Path) -> 
         after = await found(harness, player)
         for name in KEPT:
             assert getattr(after, name) == getattr(before, name), (player.name, name)
-    assert await harness.store.owed_return(anna.session_id) is not None
+    assert await harness.store.round_credit(anna.session_id) is not None
     await void_all(harness, recovered.paused)
     await harness.settle()
     assert (await found(harness, anna)).balance_minor == 0  # the stake was credited
@@ -81,13 +81,13 @@ async def test_money_legs_of_the_gap_are_money(place: Place, tmp_path: Path) -> 
     await anna.close()
     await harness.stop()
     if isinstance(place.store, Path):
-        verify_seamless(place.folder)  # among others: every leg that is signed is the wallet's, once
+        verify_seamless(place.folder)  # among others: every transfer that is signed is the wallet's, once
     reads = await open_reads(place.store)
     rows = [row async for row in reads.statements_in_order()]
     await reads.close()
     done = export_day(place.folder, rows, tmp_path / "books").run(tmp_path / "out", regulator=None)
     assert done.document["owed"] == {}
-    assert (done.verdict, [told["class"] for told in done.document["breaks"]]) == ("clean", [])
+    assert (done.verdict, [result["class"] for result in done.document["breaks"]]) == ("clean", [])
 
 
 async def found(harness: ServiceHarness, player: Better) -> Session:

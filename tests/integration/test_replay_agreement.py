@@ -15,7 +15,7 @@ from tests.support.records.lies import Planted
 from tests.support.records.lying import limits, played, two_folds, two_rounds, void_and_round, void_factory
 from tests.support.records.planted import PLANTED
 from tests.support.records.planted_ids import boots, clock_set_back, seats, turned, turned_after_set_back, two_bettors
-from tests.support.records.planted_voids import removed_later, told_by_another
+from tests.support.records.planted_voids import removed_later, reported_by_another
 from tests.support.records.ready_made import large_factory, small_factory
 from tests.support.seeded import turn
 from tests.verifier import independent_verifier
@@ -53,8 +53,8 @@ def test_they_agree_on_a_planted_fault(planted: Planted, verifiers: Verifiers) -
 
 
 def without_lost_returns() -> RecordFactory:
-    """As versions before told it: no leg behind a round that returned nothing."""
-    return bet_by_bet(tells_losses=False)
+    """As versions before told it: no transfer behind a round that returned nothing."""
+    return bet_by_bet(reports_losses=False)
 
 
 HONEST = {
@@ -66,7 +66,7 @@ HONEST = {
     "void": void_factory,
     "unrecoverable": partial(void_factory, reason="DECK_UNRECOVERABLE"),
     "admin removed later": removed_later,
-    "events by another": told_by_another,
+    "events by another": reported_by_another,
     "boots": boots,
     "turned": turned,
     "clock set back": clock_set_back,
@@ -113,11 +113,11 @@ WITHIN = [
 ]
 
 
-@pytest.mark.parametrize(("build", "told"), WITHIN)
+@pytest.mark.parametrize(("build", "reported"), WITHIN)
 def test_they_agree_on_limits_that_are_just_kept(
-    build: Callable[..., RecordFactory], told: dict[str, str], verifiers: Verifiers
+    build: Callable[..., RecordFactory], reported: dict[str, str], verifiers: Verifiers
 ) -> None:
-    factory = build(lie=limits(**told))
+    factory = build(lie=limits(**reported))
     ours, theirs = verifiers.verdicts(factory.export(), factory)
     assert ours == theirs
     assert ours[0] == 0

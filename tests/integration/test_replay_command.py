@@ -79,12 +79,12 @@ def test_a_failure_says_where_it_is(small: RecordFactory, tmp_path: Path, capsys
     lines[4] = lines[4][:-1]
     (tmp_path / "export").write_bytes(b"\n".join(lines) + b"\n")
     assert run(tmp_path) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("FAILED 1 line: ")
-    assert told[0].endswith(f"({tmp_path / 'export'}:5)")
+    result = capsys.readouterr().out.splitlines()
+    assert result[0].startswith("FAILED 1 line: ")
+    assert result[0].endswith(f"({tmp_path / 'export'}:5)")
     answered = f"FAILED 11 opening: no final answers the opening ({tmp_path / 'export'}:7, round_id "
-    assert [line for line in told if line.startswith(answered)]
-    assert told[-1] == "0 rounds verified, 1 failed, UNANCHORED"
+    assert [line for line in result if line.startswith(answered)]
+    assert result[-1] == "0 rounds verified, 1 failed, UNANCHORED"
 
 
 def test_several_files_are_one_export(small: RecordFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +108,7 @@ def test_the_summary_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (tmp_path / "export").write_bytes(factory.export())
     (tmp_path / "keys").write_bytes(factory.keys())
     assert run(tmp_path, "--root", factory.root.keyid) == 0
-    told = capsys.readouterr().out
+    result = capsys.readouterr().out
     for row in (
         "failures     0\n",
         "statements   72 in 72 lines\n",
@@ -119,7 +119,7 @@ def test_the_summary_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         f"root         {factory.root.keyid} as brought from outside\n",
         "EXPOSED: 1 void seats whose deck was never shown (DECK_UNRECOVERABLE): what they would have returned",
     ):
-        assert row in told
+        assert row in result
 
 
 def test_erased_ids_that_a_jurisdiction_requires_are_counted(
@@ -249,8 +249,8 @@ def test_certify_knows_its_commands(
     with pytest.raises(SystemExit) as stopped:
         certify.main()
     assert stopped.value.code == 0
-    told = capsys.readouterr().out
-    assert all(f"  {name} " in told for name in certify.COMMANDS)
+    result = capsys.readouterr().out
+    assert all(f"  {name} " in result for name in certify.COMMANDS)
 
 
 def test_certify_ends_without_a_word_when_nobody_reads_on() -> None:

@@ -2,7 +2,7 @@
 
 The copy does not know what came after it: its next boot has the number of a boot that there was already, and its
 sessions go on from an older link. Each of the two stories verifies alone. Together they do not: whoever has kept an
-export, a session's statements or a single opening from before sees the fork. (That a wallet and a register which were
+export, a session's statements or a single opening from before sees the fork. (That a wallet and a regulator which were
 not restored disagree with the store is a comparison of its own: `tests/support/service/oracles.py`.)
 """
 

@@ -60,7 +60,7 @@ def held(path: Path) -> Iterator[None]:
         process.stdin.flush()
 
 
-@pytest.mark.parametrize("file", ["rgs.db", "wallet.db", "register.db"])
+@pytest.mark.parametrize("file", ["rgs.db", "wallet.db", "regulator.db"])
 async def test_a_lock_held_too_long_by_another_process(
     tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +91,7 @@ async def test_a_lock_held_too_long_by_another_process(
 
 async def test_a_second_server_on_the_same_store_is_refused(tmp_path: Path) -> None:
     async with open_harness(tmp_path):
-        told = await asyncio.to_thread(
+        result = await asyncio.to_thread(
             subprocess.run,
             command(OPEN, str(tmp_path / "rgs.db")),
             cwd=ROOT,
@@ -99,7 +99,7 @@ async def test_a_second_server_on_the_same_store_is_refused(tmp_path: Path) -> N
             text=True,
             check=True,
         )
-        assert "in use by another process" in told.stdout
+        assert "in use by another process" in result.stdout
 
 
 # --- a disk without room ----------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ async def go_on(harness: ServiceHarness, player: Player) -> None:
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     """In a process of its own: the limit is the process's."""
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "tests.integration.test_service_processes", str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"},
@@ -166,7 +166,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr
     summary = verify_books(tmp_path)
     assert summary.draws_discarded >= 1
 

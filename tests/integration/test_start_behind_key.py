@@ -30,10 +30,10 @@ async def test_a_start_behind_the_node_key_is_refused(
             harness.clock.let_go()
         else:
 
-            async def told_ms(_: SqliteStore) -> int:
+            async def reported_ms(_: SqliteStore) -> int:
                 return harness.clock.wall_ms() - 10 * DAY_MS
 
-            behind.setattr(SqliteStore, "clock_ms", told_ms)
+            behind.setattr(SqliteStore, "clock_ms", reported_ms)
         with pytest.raises(VerificationError, match=r"is dated .*, but the server's time is .*: set") as caught:
             await harness.start()
         assert (caught.value.field, caught.value.metadata["value"]) == ("node", harness.config.node)

@@ -86,9 +86,9 @@ def test_workers_whose_start_is_hopeless_are_begun_once(tmp_path: Path, database
     command = [sys.executable, "-m", "rgs", "serve", "--home", str(home), "--listen", "127.0.0.1:0", "--workers", "2"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == HOPELESS, done.stderr
-    told = [line for line in done.stderr.splitlines() if "must be the private key of" in line]
-    assert 1 <= len(told) <= 2, "each worker says why, once"
-    assert all(line.endswith("[FILE_REFUSED]") for line in told)
+    result = [line for line in done.stderr.splitlines() if "must be the private key of" in line]
+    assert 1 <= len(result) <= 2, "each worker says why, once"
+    assert all(line.endswith("[FILE_REFUSED]") for line in result)
     logged = [json.loads(line)["event"] for line in (home / "log" / "rgs.log").read_text("ascii").splitlines()]
     assert "worker_hopeless" in logged
     assert "worker_ended" not in logged, "none is begun again"

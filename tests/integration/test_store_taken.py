@@ -20,7 +20,7 @@ from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import ApiHarness, info_in, reason_in, status_in
 
 
-async def told_by(harness: ApiHarness, name: str) -> Any:
+async def reported_by(harness: ApiHarness, name: str) -> Any:
     return info_in(status_in(await refused(ApiClient(harness.channel(), name).open())))
 
 
@@ -38,7 +38,7 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
         await second.start()
         try:
             if background_s > 1:
-                assert (await told_by(harness, "first")).reason == "INSTANCE_LOST"
+                assert (await reported_by(harness, "first")).reason == "INSTANCE_LOST"
             else:
                 async with asyncio.timeout(20):
                     await harness.server.lost.wait()
@@ -49,8 +49,8 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
                 for part in ("node1-b1-w0", f"node1-b2-w0 has taken its place since {line['since']}", "end"):
                     assert part in line["why"]
                 assert harness.server.lost_why == line["why"]
-            told = await told_by(harness, "late")
-            assert (told.reason, told.metadata["guard"], told.metadata["code"]) == (
+            result = await reported_by(harness, "late")
+            assert (result.reason, result.metadata["guard"], result.metadata["code"]) == (
                 "GUARD_CLOSED", "store", "INSTANCE_LOST",
             )  # fmt: skip
             # What needs no guard asks the store, which says the same: a purchase, a session's end.
@@ -58,7 +58,7 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
             error = await refused(player.sessions.EndParticipation(end))
             assert reason_in(status_in(error)) == "INSTANCE_LOST"
             assert error.code().name == "UNAVAILABLE"
-            guard = harness.server.services.permits.guard("store")
+            guard = harness.server.services.availability.guard("store")
             assert (guard.code, guard.latched) == ("INSTANCE_LOST", True)
             await ApiClient(second.channel(), "other").open()
             if background_s < 1:

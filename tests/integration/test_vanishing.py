@@ -164,7 +164,7 @@ async def test_a_connection_that_is_cut_under_a_call(
             saying.cancel()
             await asyncio.gather(saying, return_exceptions=True)
         await until(lambda: not store.writer._committing)
-        await wire.tick()  # what an affair had left is continued
+        await wire.tick()  # what an operation had left is continued
         answer = await wire.ask("op-1", method, request)
         assert await wire.ask("op-1", method, request) == answer
         await rest_of_life(anna, step, answer)

@@ -14,7 +14,7 @@ import structlog.testing
 
 from rgs.devkit.simulators.serving import SimulatorServer
 from rgs.ports.readings import CircuitState
-from rgs.service.money import movements
+from rgs.service.money import transfers
 from tests.integration.test_money_outside import Outside, again, outside, until, world_entries
 from tests.support.api.client import ApiClient, refused
 from tests.support.api.harness import reason_in, status_in
@@ -42,8 +42,8 @@ def reading(world: Outside) -> Any:
 async def test_a_wallet_that_came_back_finds_all_that_waited(
     tmp_path: Path, players: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(movements, "GAP_FIRST_MS", GAP_MS)
-    monkeypatch.setattr(movements, "GAP_LAST_MS", GAP_MS)
+    monkeypatch.setattr(transfers, "GAP_FIRST_MS", GAP_MS)
+    monkeypatch.setattr(transfers, "GAP_LAST_MS", GAP_MS)
     async with outside(tmp_path) as world:
         first = await world.player()
         people = [first, *(ApiClient(first.channel, f"player-{number}") for number in range(2, players + 1))]
@@ -64,11 +64,11 @@ async def test_a_wallet_that_came_back_finds_all_that_waited(
                 waiting, _ = await world.harness.server.services.outbox.figures()
                 return not any(row.kind == "purchase" for row in waiting)
 
-            assert await until(is_settled, looks=int(BOUND_S * 10))
+            assert await until(is_settled, polls=int(BOUND_S * 10))
             assert time.monotonic() - began < BOUND_S
             assert reading(world).state is CircuitState.CLOSED
-        told = [(line["log_level"], line["event"]) for line in lines if line["event"].startswith("circuit")]
-        assert told == [("warning", "circuit_open"), ("info", "circuit_closed")]
+        result = [(line["log_level"], line["event"]) for line in lines if line["event"].startswith("circuit")]
+        assert result == [("warning", "circuit_open"), ("info", "circuit_closed")]
         for player, request in zip(people, requests, strict=True):
             bought = await until(again(player.sessions.BuyParticipation, request))
             assert bought.session.bought_minor == request.amount_minor

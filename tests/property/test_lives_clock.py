@@ -65,9 +65,9 @@ class Step(NamedTuple):
 
 WHAT: Final = [
     *["next"] * 6, "repeat", "repeat", "late_open", *["jump"] * 3, "jump_both", "database", "stand", "right",
-    *["pass"] * 4, "look", "look", "vouch", "rule", "rule", "rule", "clean", "clean", "recover", "stop", "die",
+    *["pass"] * 4, "poll", "poll", "vouch", "rule", "rule", "rule", "clean", "clean", "recover", "stop", "die",
 ]  # fmt: skip
-SEATED: Final = [Step("next", 0), Step("next", 0), Step("next", 4), Step("pass", 2), Step("look", 0)]
+SEATED: Final = [Step("next", 0), Step("next", 0), Step("next", 4), Step("pass", 2), Step("poll", 0)]
 """Anna has a round in play."""
 LIFE = st.lists(st.builds(Step, st.sampled_from(WHAT), st.integers(0, 999)), min_size=5, max_size=45)
 
@@ -158,9 +158,9 @@ class Time:
                 self.clock.ahead_ms = self.clock.database_ahead_ms = 0
             case "pass":
                 self.clock.tick(PASSES[number % len(PASSES)])
-            case "look":
-                await self.harness.services.watch.look()
-                await self.harness.services.watch.follow()
+            case "poll":
+                await self.harness.services.monitor.poll()
+                await self.harness.services.monitor.follow()
             case "vouch":
                 order = order_of(ADMIN, "ClearGuard", str(uuid.uuid4()), name="clock")
                 try:
@@ -216,8 +216,8 @@ class Time:
             return
         if is_young:
             assert again == reply, "answered otherwise within the window"
-        told = read_reply(again)["session"]["session_id"]
-        assert told == self.effects.get(request.request_id, read_reply(reply)["session"]["session_id"]), "took effect"
+        result = read_reply(again)["session"]["session_id"]
+        assert result == self.effects.get(request.request_id, read_reply(reply)["session"]["session_id"]), "took effect"
 
     async def rule(self) -> None:
         """Whatever ends by rule has been left alone for its period, truly."""
@@ -234,7 +234,7 @@ class Time:
 
     async def clean(self) -> None:
         for _ in range(5):
-            await self.answers.look()
+            await self.answers.poll()
         for request, reply, answered_ms in self.answered.values():
             if self.truly_ms - answered_ms < WINDOW_H * HOUR_MS:
                 method = type(request).__name__
@@ -246,14 +246,14 @@ class Time:
 
     async def finish(self) -> None:
         """The clocks are right, everybody leaves. A session from a time that the clocks were set back from waits until
-        it comes: the central system takes no message from the future.
+        it comes: the regulator takes no message from the future.
         """
         self.clock.ahead_ms = self.clock.database_ahead_ms = 0
         rows = await self.harness.store.sessions_of("op-1", "", open_only=True, before=0, limit=200)
         self.clock.tick(max(0, *[session.last_ms - self.truly_ms for _, session in rows], 0))
         for _ in range(3):
             self.clock.tick(1_000)
-            await self.take(Step("look", 0))
+            await self.take(Step("poll", 0))
         await self.take(Step("vouch", 0))
         assert self.clock.is_trusted
         for player in self.players:
@@ -362,7 +362,7 @@ def test_no_clock_moves_anybodys_money(store: str, examples: int) -> None:
 
 # --- the oracle sees it -----------------------------------------------------------------------------------------------
 
-ATTACK: Final = [*SEATED, Step("clean", 0), Step("jump", 9), Step("look", 0), Step("rule", 0), Step("clean", 0)]
+ATTACK: Final = [*SEATED, Step("clean", 0), Step("jump", 9), Step("poll", 0), Step("rule", 0), Step("clean", 0)]
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
@@ -390,7 +390,7 @@ def test_the_oracle_sees_an_answer_dropped_early(monkeypatch: pytest.MonkeyPatch
     async def careless(self: Answers) -> int:
         return await self._store.forget_answers(self._clock.now_ms(), self._clock.now_ms() + 1)
 
-    monkeypatch.setattr(Answers, "look", careless)
+    monkeypatch.setattr(Answers, "poll", careless)
     with pytest.raises(AssertionError, match="dropped within its window"):
         lived("sqlite", ATTACK, 7)
 

@@ -16,12 +16,12 @@ from tests.property.test_lives_whole import Step, entropy_of
 _Life = list[tuple[str, int]]
 BACK, BOTH_BACK, DATABASE_BACK = ("jump", 0), ("jump_both", 0), ("database", 0)
 AHEAD, BOTH_AHEAD, DATABASE_AHEAD, HOUR_AHEAD = ("jump", 9), ("jump_both", 9), ("database", 9), ("database", 7)
-STOP, RIGHT, LOOK, VOUCH, RULE = ("stop", 0), ("right", 0), ("look", 0), ("vouch", 0), ("rule", 0)
+STOP, RIGHT, POLL, VOUCH, RULE = ("stop", 0), ("right", 0), ("poll", 0), ("vouch", 0), ("rule", 0)
 
 BEHIND_KEY: Final[list[tuple[str, _Life]]] = [
     ("sqlite", [("next", 0), ("next", 0), ("next", 0), BACK, STOP]),
     ("postgres", [("next", 0), ("next", 0), ("next", 0), BOTH_BACK, STOP]),
-    ("postgres", [DATABASE_BACK, STOP, LOOK]),
+    ("postgres", [DATABASE_BACK, STOP, POLL]),
 ]
 
 
@@ -33,10 +33,10 @@ def test_no_instance_starts_before_its_node_key(store: str, life: _Life) -> None
 
 
 SET_RIGHT: Final[list[tuple[str, _Life]]] = [
-    ("sqlite", [AHEAD, STOP, LOOK, RIGHT, VOUCH, ("next", 0)]),
-    ("postgres", [BOTH_AHEAD, STOP, LOOK, RIGHT, VOUCH, ("next", 0)]),
-    ("postgres", [DATABASE_AHEAD, STOP, LOOK, RIGHT, LOOK, RULE]),
-    ("postgres", [HOUR_AHEAD, STOP, LOOK, RIGHT, LOOK, RULE]),
+    ("sqlite", [AHEAD, STOP, POLL, RIGHT, VOUCH, ("next", 0)]),
+    ("postgres", [BOTH_AHEAD, STOP, POLL, RIGHT, VOUCH, ("next", 0)]),
+    ("postgres", [DATABASE_AHEAD, STOP, POLL, RIGHT, POLL, RULE]),
+    ("postgres", [HOUR_AHEAD, STOP, POLL, RIGHT, POLL, RULE]),
 ]
 
 

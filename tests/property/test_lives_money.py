@@ -1,7 +1,7 @@
-"""Whole days of play by several players, in both ways of funding, with an operator's wallet and a central system that
+"""Whole days of play by several players, in both ways of funding, with an operator's wallet and a regulator that
 lose, repeat, delay and reorder messages and contradict themselves.
 
-Then the faults end, recovery runs, and: no player is owed, each participation has ended once, every signed movement
+Then the faults end, recovery runs, and: no player is owed, each participation has ended once, every signed transfer
 stands in the wallet once, the days align, replay is clean.
 """
 
@@ -22,9 +22,9 @@ from rgs.core.errors import RgsError, UnavailableError, WalletRefusedError
 from rgs.core.ids import ULID_RANDOM_BYTES, format_ulid
 from rgs.ports.wallet import Receipt, TransactionStatus, Transfer
 from rgs.service.callers import Caller, Role
-from rgs.service.money import movements
+from rgs.service.money import transfers
 from rgs.service.play import seamless
-from rgs.service.play.affairs import Affairs
+from rgs.service.play.operations import Operations
 from tests.property.test_lives_whole import PHASES, Step, World, entropy_of
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import Request, ServiceHarness
@@ -36,7 +36,7 @@ DAY_MS: Final = 86_400_000
 ADMIN: Final = Caller("admin-1", Role.ADMIN, "")
 WALLET: Final = ("ok", "ok", "ok", "before", "after", "twice", "late", "conflict")
 DEBIT: Final = (*WALLET, "refused")
-CENTRAL: Final = ("ok", "ok", "ok", "before", "after", "twice", "late")
+REGULATOR: Final = ("ok", "ok", "ok", "before", "after", "twice", "late")
 
 WHAT: Final = [*["next"] * 12, "buy", "end", "close", "repeat", "double", "recover", "report", "tick", "hours", "rule"]
 STEPS = st.builds(Step, st.sampled_from(WHAT), st.integers(0, 2), st.integers(0, 999))
@@ -64,7 +64,7 @@ class Days(World):
     def _opened(self, clock: ManualClock) -> ServiceHarness:
         harness = ServiceHarness(self.folder, clock=clock, fundings=FUNDINGS)
         harness.wallet_script.otherwise = lambda method: self._chance(WALLET if method != "debit" else DEBIT)
-        harness.central_script.otherwise = lambda _: self._chance(CENTRAL)
+        harness.regulator_script.otherwise = lambda _: self._chance(REGULATOR)
         return harness
 
     def _chance(self, of: Sequence[str]) -> str:
@@ -74,7 +74,7 @@ class Days(World):
         return of[self._chances[self._count % len(self._chances)] % len(of)]
 
     async def restart(self, how: str) -> None:
-        for script in (self.harness.wallet_script, self.harness.central_script):
+        for script in (self.harness.wallet_script, self.harness.regulator_script):
             await script.deliver()
         await self.harness.stop(ended=how == "stop")
         self.harness.clock.tick(1000)
@@ -109,7 +109,7 @@ class Days(World):
 
     async def finish(self) -> None:
         self._faulty = False
-        for script in (self.harness.wallet_script, self.harness.central_script):
+        for script in (self.harness.wallet_script, self.harness.regulator_script):
             script.forget()
             await script.deliver()
         await self.harness.settle()
@@ -120,7 +120,7 @@ class Days(World):
                 assert with_error is None or not isinstance(with_error, UnavailableError)
             await self._leave(player)
         await self.harness.settle()
-        assert await self.harness.services.outbox.owed_credits(ADMIN, 0, "") == ((), "")
+        assert await self.harness.services.outbox.pending_credits(ADMIN, 0, "") == ((), "")
         assert await self.harness.services.outbox.held_reports(0, "") == ((), "")
         self.harness.clock.tick(2 * DAY_MS)
         await self.harness.services.reporting.align_days()
@@ -207,11 +207,11 @@ def test_a_rough_day_adds_up(is_seamless: bool) -> None:
 
 
 def test_the_oracle_sees_a_credit_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def careless(_self: movements.Movements, transfer: Transfer) -> Receipt:
+    async def careless(_self: transfers.Transfers, transfer: Transfer) -> Receipt:
         """The wallet will have taken it."""
         return Receipt(transfer.transaction_id, TransactionStatus.DUPLICATE, 0, "")
 
-    monkeypatch.setattr(movements.Movements, "credit", careless)
+    monkeypatch.setattr(transfers.Transfers, "credit", careless)
     with pytest.raises(AssertionError):
         live_roughly(is_seamless=True)
 
@@ -229,15 +229,15 @@ def test_the_oracle_sees_a_debit_under_a_new_id(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_oracle_sees_a_timeout_read_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = Affairs.paid
+    genuine = Operations.paid
 
-    async def careless(self: Affairs, affair, session, movement):  # type: ignore[no-untyped-def]
+    async def careless(self: Operations, operation, session, transfer):  # type: ignore[no-untyped-def]
         try:
-            return await genuine(self, affair, session, movement)
+            return await genuine(self, operation, session, transfer)
         except UnavailableError:
-            await self._fail(affair, session, WalletRefusedError("no"))
+            await self._fail(operation, session, WalletRefusedError("no"))
             raise
 
-    monkeypatch.setattr(Affairs, "paid", careless)
+    monkeypatch.setattr(Operations, "paid", careless)
     with pytest.raises((AssertionError, RgsError)):
         live_roughly(is_seamless=True)

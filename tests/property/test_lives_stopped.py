@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from rgs.core import rounds
 from rgs.core.errors import RgsError
-from rgs.core.limits import Room, SessionLimits
+from rgs.core.limits import Headroom, SessionLimits
 from rgs.core.sessions import Session
 from rgs.service.play import settlement
 from tests.property.test_lives_whole import PHASES, Step, World, entropy_of, live
@@ -158,7 +158,9 @@ def test_the_oracle_sees_a_void_that_keeps_the_stakes(monkeypatch: pytest.Monkey
 
 
 def test_the_oracle_sees_limits_that_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgs.core.sessions.room_of", lambda _limits, money: Room(money.balance_minor, None, None))
+    monkeypatch.setattr(
+        "rgs.core.sessions.headroom_of", lambda _limits, money: Headroom(money.balance_minor, None, None)
+    )
     with pytest.raises(AssertionError, match=r"8 rules|15 actions"):
         live_ordinarily()
 

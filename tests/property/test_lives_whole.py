@@ -28,8 +28,8 @@ from rgs.core.errors import (
 )
 from rgs.core.ledger import Participation
 from rgs.service.callers import Reply
-from rgs.service.play import affairs
-from rgs.store.changes import Affair, Answer
+from rgs.service.play import operations
+from rgs.store.changes import Answer, Operation
 from rgs.store.sqlite.store import SqliteReads
 from rng import entropy
 from tests.support.service.harness import Request, ServiceHarness, read_reply, round_document, session_document
@@ -131,10 +131,10 @@ class World:
             return
         assert request.request_id not in self.refusals, "refused before, and done now"
         assert self.answers.setdefault(request.request_id, reply) == reply, "answered otherwise before"
-        told = read_reply(reply)
+        result = read_reply(reply)
         # Answers may come late; the newest is the one with the most behind it.
         session = player.session
-        if not session or _age(told["session"]) >= _age(session):
+        if not session or _age(result["session"]) >= _age(session):
             player.take(request, reply)
         if self.pending.get(who) == request:
             del self.pending[who]
@@ -183,7 +183,7 @@ class World:
                         await self.harness.send(request, player.caller)
             case "silence":
                 method = SILENCES[number % len(SILENCES)]
-                script = self.harness.wallet_script if number % len(SILENCES) < 3 else self.harness.central_script
+                script = self.harness.wallet_script if number % len(SILENCES) < 3 else self.harness.regulator_script
                 script.plan(method, ("before", "after")[number // 8 % 2])
             case "recover":
                 await self.harness.sessions.recover()
@@ -296,17 +296,17 @@ def test_an_ordinary_life_adds_up() -> None:
 def test_the_oracle_sees_money_made(monkeypatch: pytest.MonkeyPatch) -> None:
     genuine = Participation.give_back
     monkeypatch.setattr(Participation, "give_back", lambda self, amount: genuine(self, amount + 1))
-    with pytest.raises((AssertionError, RgsError)):  # the register adds up, too
+    with pytest.raises((AssertionError, RgsError)):  # the regulator adds up, too
         live_ordinarily()
 
 
 def test_the_oracle_sees_a_debit_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = affairs.Affairs.advance
+    genuine = operations.Operations.advance
 
-    async def careless(self: affairs.Affairs, affair: Affair) -> Reply:
-        return await genuine(self, replace(affair, affair_id=self.instance.new_id(0)))
+    async def careless(self: operations.Operations, operation: Operation) -> Reply:
+        return await genuine(self, replace(operation, operation_id=self.instance.new_id(0)))
 
-    monkeypatch.setattr(affairs.Affairs, "advance", careless)
+    monkeypatch.setattr(operations.Operations, "advance", careless)
     with pytest.raises((AssertionError, RgsError)):
         live_ordinarily()
 

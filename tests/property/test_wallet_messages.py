@@ -23,7 +23,7 @@ from rgs.core.errors import (
     TransactionRolledBackError,
     WalletRefusedError,
 )
-from rgs.ports.wallet import Leg, TransactionStatus, Transfer
+from rgs.ports.wallet import TransactionStatus, Transfer, TransferPurpose
 from rgs.store.wallet import EnteredTransfer, WalletEntry, WalletStore
 from tests.support.adapters.books import NOW_MS, ulid
 
@@ -51,9 +51,9 @@ class Message:
 
     def send(self, wallet: EmbeddedWallet, operator: str) -> Awaitable[Any]:
         call: Callable[..., Awaitable[Any]] = getattr(wallet, self.method)
-        leg = Leg.PAYOUT if self.method == "credit" else Leg.PURCHASE
+        purpose = TransferPurpose.PAYOUT if self.method == "credit" else TransferPurpose.PURCHASE
         return call(
-            Transfer(operator, self.player, "EUR", self.amount_minor, ulid(self.number), "participation-1", leg)
+            Transfer(operator, self.player, "EUR", self.amount_minor, ulid(self.number), "participation-1", purpose)
         )
 
 
@@ -121,7 +121,7 @@ def check_delivery(store: WalletStore, messages: list[Message]) -> None:
     entries = asyncio.run(with_account(store, 10_000, play))
     moved: Counter[str] = Counter()
     for entry in entries[1:]:
-        moved[entry.transaction_id or ""] += entry.movement_minor
+        moved[entry.transaction_id or ""] += entry.transfer_minor
     assert moved == {ulid(number): amount_minor for number, (_, amount_minor) in expected.items()}
 
 
@@ -204,7 +204,7 @@ def check_against_model(store: WalletStore, messages: list[Message], balance_min
             assert balance.balance_minor == model.balances["anna"] >= 0
 
     entries = asyncio.run(with_account(store, balance_minor, play))
-    assert sum(entry.movement_minor for entry in entries) == model.balances["anna"]
+    assert sum(entry.transfer_minor for entry in entries) == model.balances["anna"]
     assert max(Counter((entry.transaction_id, entry.kind == "rollback") for entry in entries).values()) == 1
 
 

@@ -34,7 +34,7 @@ def lines(reasons: Iterable[str]) -> list[str]:
     ]
 
 
-def tell(reporter: Any) -> None:
+def emit(reporter: Any) -> None:
     """At the end of one run, for `make test` or for who sits before it."""
     reasons = [reason_of(report) for report in reporter.stats.get("skipped", [])]
     if SETTING in os.environ:

@@ -147,8 +147,8 @@ def test_what_is_gone_is_named() -> None:
 
 def test_every_room_is_described() -> None:
     part = TEXT.split("\n## The rooms\n")[1].split("\n## ")[0]
-    told = re.findall(r"^\| (`[^|]+`) \| \S.+\. \| \S.+\. \|$", part, re.MULTILINE)
-    names = [name for cell in told for name in re.findall(r"`([^`]+)`", cell)]
+    result = re.findall(r"^\| (`[^|]+`) \| \S.+\. \| \S.+\. \|$", part, re.MULTILINE)
+    names = [name for cell in result for name in re.findall(r"`([^`]+)`", cell)]
     assert names == [*boxes(), *(prefix.rstrip("/") for prefix in OUTSIDE)]
 
 

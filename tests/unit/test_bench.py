@@ -228,7 +228,7 @@ async def test_a_history_is_made_through_the_real_schema(tmp_path: Path) -> None
     path = tmp_path / "rgs.db"
     with closing(sqlite3.connect(path)) as db:
         before = db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
-    filling.fill(path, rounds=450, open_sessions=30, end_ms=1_800_000_000_000, tell=lambda _: None)
+    filling.fill(path, rounds=450, open_sessions=30, end_ms=1_800_000_000_000, emit=lambda _: None)
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall() == before
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -285,9 +285,9 @@ def test_the_nearest_mount_point_holds_a_folder(folder: str, kind: str) -> None:
 
 
 def test_the_machine_is_described_without_its_paths(tmp_path: Path) -> None:
-    told = dict(describe(tmp_path))
-    assert {"processor", "system", "Python", "libraries", "store's file system"} <= told.keys()
-    assert not any(str(tmp_path) in value for value in told.values())
+    result = dict(describe(tmp_path))
+    assert {"processor", "system", "Python", "libraries", "store's file system"} <= result.keys()
+    assert not any(str(tmp_path) in value for value in result.values())
 
 
 def test_the_disk_is_probed_and_left_as_it_was(tmp_path: Path) -> None:

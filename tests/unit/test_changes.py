@@ -46,11 +46,11 @@ def test_a_change_is_named_and_has_to_be_told(
     with (tree / path).open("ab") as file:
         file.write(b"\n")
     assert main(["--root", str(tree)]) == 1
-    told = (
+    result = (
         f"files of class [{name}] have changed since 0.1.0 was certified (certification/certified.json): CHANGELOG.md "
         f"needs an entry of that class under Unreleased"
     )
-    assert capsys.readouterr().out.splitlines() == [f"MAJOR [{name}] changed   {path}", told]
+    assert capsys.readouterr().out.splitlines() == [f"MAJOR [{name}] changed   {path}", result]
     _log(tree, f"- Something else,\n  on two lines. [{name}]\n")
     assert main(["--root", str(tree)]) == 0
     assert capsys.readouterr().out.splitlines() == [f"MAJOR [{name}] changed   {path}"]

@@ -33,7 +33,7 @@ def test_the_folder_compiles_alone(tmp_path: Path) -> None:
     found = compiled(folder, written)
     assert sorted(file.name for file in found.file) == written
     services = {service.name for file in found.file for service in file.service}
-    assert services >= {"SessionService", "PlayService", "WalletService", "CentralSystemService"}
+    assert services >= {"SessionService", "PlayService", "WalletService", "RegulatorService"}
     for name in protos():
         assert (folder / name).read_bytes() == (PROTOS / name).read_bytes()
 

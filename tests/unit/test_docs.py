@@ -14,8 +14,8 @@ from rgs.cli.call import find
 from rgs.core.errors import InvalidFieldError
 from rgs.core.replay import CHECKS
 from rgs.node.config import SETTINGS
+from rgs.service.availability import GUARDS
 from rgs.service.events import EventCode
-from rgs.service.permits import GUARDS
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
@@ -87,24 +87,24 @@ def test_the_people_around_the_server_have_a_section_each() -> None:
 
 
 def test_every_check_is_explained_under_its_number_and_name() -> None:
-    told = [row[0] for row in rows(AUDIT) if re.match(r"\d+ ", row[0])]
-    assert told == [check.label for check in CHECKS]
+    result = [row[0] for row in rows(AUDIT) if re.match(r"\d+ ", row[0])]
+    assert result == [check.label for check in CHECKS]
 
 
 def test_every_event_is_explained() -> None:
-    told = {code for row in rows(AUDIT) for code in re.findall(r"`([A-Z_]{6,})`", row[0])}
-    assert {code.value for code in EventCode} <= told
+    result = {code for row in rows(AUDIT) for code in re.findall(r"`([A-Z_]{6,})`", row[0])}
+    assert {code.value for code in EventCode} <= result
     assert (
-        told - {code.value for code in EventCode}
-        == {"RNG_INSTANTIATED", "RNG_UNINSTANTIATED", "RNG_FAILED"} | {"DEVELOPMENT KEYS"} & told
+        result - {code.value for code in EventCode}
+        == {"RNG_INSTANTIATED", "RNG_UNINSTANTIATED", "RNG_FAILED"} | {"DEVELOPMENT KEYS"} & result
     )
 
 
 def test_every_setting_is_explained_with_its_default_and_limits() -> None:
-    told = {row[0].strip("`"): row for row in rows(NODE) if len(row) == 4}
-    assert list(told) == list(SETTINGS)
+    result = {row[0].strip("`"): row for row in rows(NODE) if len(row) == 4}
+    assert list(result) == list(SETTINGS)
     for name, setting in SETTINGS.items():
-        default, limits = told[name][1].strip("`"), told[name][2]
+        default, limits = result[name][1].strip("`"), result[name][2]
         match setting.default:
             case bool():
                 assert default == str(setting.default).lower(), name
@@ -128,8 +128,8 @@ def number(text: str) -> int:
 
 
 def test_every_guard_and_every_line_to_have_an_alarm_on_is_there() -> None:
-    told = [row[0].strip("`") for row in rows(NODE) if len(row) == 3]
-    assert tuple(name for name in told if name in GUARDS) == GUARDS
+    result = [row[0].strip("`") for row in rows(NODE) if len(row) == 3]
+    assert tuple(name for name in result if name in GUARDS) == GUARDS
     source = "".join(path.read_text("utf-8") for path in (ROOT / "rgs").rglob("*.py"))
     events = {event for row in rows(NODE) if len(row) == 3 for event in re.findall(r"`([a-z_]+)`", row[0])} - {*GUARDS}
     assert {event for event in events if f'"{event}"' not in source} == set()
@@ -145,9 +145,9 @@ def test_every_method_that_the_guide_calls_exists_with_its_fields() -> None:
 
 def test_fractions_are_the_decimals_beside_them() -> None:
     text = (ROOT / "docs" / "returns.md").read_text("utf-8")
-    told = re.findall(r"(-?\d+)/(\d+) = (-?\d+\.\d+)( %)?", text)
-    assert len(told) >= 6
-    for above, below, decimal, percent in told:
+    result = re.findall(r"(-?\d+)/(\d+) = (-?\d+\.\d+)( %)?", text)
+    assert len(result) >= 6
+    for above, below, decimal, percent in result:
         places = len(decimal.partition(".")[2])
         value = Fraction(int(above), int(below)) * (100 if percent else 1)
         assert f"{float(round(value, places)):.{places}f}" == decimal

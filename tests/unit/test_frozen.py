@@ -34,8 +34,8 @@ CHANGING = {
     "rgs.store.postgres.link.Link",
     "rgs.store.recovery.Import",
     "rgs.store.recovery.InstanceState",
-    "rgs.store.register.ParticipationState",
-    "rgs.store.register.SessionState",
+    "rgs.store.regulator.ParticipationState",
+    "rgs.store.regulator.SessionState",
 }
 """What one function or one object fills: sums, chains and states that are built up statement by statement."""
 

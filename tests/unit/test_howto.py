@@ -97,7 +97,7 @@ EXAMPLES = {
     "ruleset": ("uth-seven-box", r"uth-seven-box"),
     "jurisdiction": ("gb-ukgc", r"gb-ukgc"),
     "RPC": ("ResumeRound", r"\b(ResumeRound(Request|Response)?|resume_round)\b"),
-    "statement kind": ("participation_end", r"""["']participation_end["']|^leg = .*\bparticipation_end ="""),
+    "statement kind": ("participation_end", r"""["']participation_end["']|^transfer = .*\bparticipation_end ="""),
     "bet": ("aa", r"(?<![A-Za-z0-9])aa(?![A-Za-z0-9])"),
 }
 
@@ -174,9 +174,9 @@ class Copy:
     def run(self, code: str) -> str:
         """What the code prints, run over the copy."""
         environment = {**os.environ, "PYTHONPATH": str(self.folder)}
-        asked = "import rgs, sys\nassert rgs.__file__.startswith(sys.argv[1]), rgs.__file__\n"
+        requested = "import rgs, sys\nassert rgs.__file__.startswith(sys.argv[1]), rgs.__file__\n"
         done = subprocess.run(
-            [sys.executable, "-c", asked + code, str(self.folder)],
+            [sys.executable, "-c", requested + code, str(self.folder)],
             cwd=self.folder, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         return done.stdout.strip() if done.returncode == 0 else done.stderr.strip().splitlines()[-1]

@@ -120,10 +120,10 @@ def test_the_glossary_is_one_whole_table_of_words_in_use() -> None:
 
 def test_a_planted_fault_of_the_glossary_is_named() -> None:
     head = "| term | meaning | source | Italian |\n|---|---|---|---|\n"
-    good = "| ante | The base bet. | U-5 | |\n| leg | One debit. | `money_leg` | |\n"
-    assert faults_of_glossary(head + good, "money_leg") == []
-    assert faults_of_glossary(head + good, "transfer") == ["leg: no code says money_leg"]
-    assert faults_of_glossary(head + good + "| book | An account. | ours | |\n", "money_leg") == [
-        "leg: not in its place, or twice"
+    good = "| ante | The base bet. | U-5 | |\n| transfer | One debit. | `transfer` | |\n"
+    assert faults_of_glossary(head + good, "transfer") == []
+    assert faults_of_glossary(head + good, "transfer") == ["transfer: no code says transfer"]
+    assert faults_of_glossary(head + good + "| book | An account. | ours | |\n", "transfer") == [
+        "transfer: not in its place, or twice"
     ]
     assert faults_of_glossary(head + "| ante | The base bet. | | |\n", "") == ["ante: term, meaning, source, Italian"]

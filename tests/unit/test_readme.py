@@ -56,7 +56,7 @@ def shown(said: str) -> list[str]:
         currency="EUR",
         regulator_session_id=re.findall(r"session id ([0-9A-Z]{16})", said)[0],
         regulator_participation_id=re.findall(r"participation id ([0-9A-Z]{16})", said)[0],
-        test_register=True,
+        test_regulator=True,
         balance_minor=100_00 + net_minor,
         net_position_minor=net_minor,
     )
@@ -88,8 +88,8 @@ def shown(said: str) -> list[str]:
     screen, console = Screen(words, plain=False), Console(width=80, record=True, highlight=False, file=StringIO())
     console.print(screen.header(session, round_), screen.felt(round_, game, "EUR"), screen.outcome(round_, game, "EUR"))
     (names,) = re.findall(r"✓ (round_opening [0-9a-f]{12}…, round_final [0-9a-f]{12}…) ", said)
-    told = [f"✓ {words('proof.anchored', names=names)}", f"  {words('proof.computed')}"]
-    return [line.rstrip() for line in console.export_text().splitlines()] + [f"  {line}" for line in told]
+    reported = [f"✓ {words('proof.anchored', names=names)}", f"  {words('proof.computed')}"]
+    return [line.rstrip() for line in console.export_text().splitlines()] + [f"  {line}" for line in reported]
 
 
 def test_its_round_is_what_the_terminal_shows_and_what_the_rules_give() -> None:

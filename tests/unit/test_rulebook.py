@@ -56,7 +56,7 @@ def table(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def told(text: str) -> list[tuple[str, bool]]:
+def reported(text: str) -> list[tuple[str, bool]]:
     """Id, and whether it is marked as informative, in the order of the page."""
     rows = [found for row in table(text) if (found := ROW.fullmatch(row[0]))]
     return [(rule, bool(found[3])) for found in rows for rule in found[1].split(", ")]
@@ -64,7 +64,7 @@ def told(text: str) -> list[tuple[str, bool]]:
 
 def faults(cited: set[str], page: str) -> list[str]:
     """What page and citations disagree in."""
-    rules = told(page)
+    rules = reported(page)
     names = [rule for rule, _ in rules]
     return [
         *(f"{rule} is cited, and not in the rulebook" for rule in sorted(cited - set(names))),
@@ -103,9 +103,9 @@ def test_every_section_that_is_cited_is_there() -> None:
     there = {("RULEBOOK", number) for number in re.findall(r"^## (\d+)\. ", page, re.MULTILINE)}
     design = DESIGN.read_text("utf-8").split("## The ideas")[1]
     there |= {("ARCHITECTURE", row[0]) for row in table(design)}
-    asked = {(path, *section) for path, text in texts() for section in sections_in(text)}
-    assert len(asked) > 80
-    assert {(path, *section) for path, *section in asked if tuple(section) not in there} == set()
+    requested = {(path, *section) for path, text in texts() for section in sections_in(text)}
+    assert len(requested) > 80
+    assert {(path, *section) for path, *section in requested if tuple(section) not in there} == set()
     assert "## Head note" in page  # rgs/core/money.py
 
 

@@ -30,11 +30,11 @@ FAKE = """#!/bin/sh
 # A Python that is new enough. Environments that it makes have it for their Python; pip is written down.
 case "$*" in
     "-m venv "*)
-        mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "venv $0" >>asked ;;
+        mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "venv $0" >>requested ;;
     "-m pip install "*)
-        echo "$*" >>asked
+        echo "$*" >>requested
         if [ -e refused ] && case "$*" in *dev.txt*) true ;; *) false ;; esac; then exit 1; fi ;;
-    "tools/protos.py "*) echo "$*" >>asked ;;
+    "tools/protos.py "*) echo "$*" >>requested ;;
     -VV) echo "Python 3.13.0 (of a test)" ;;
     -V) echo "Python 3.13.0" ;;
 esac
@@ -55,14 +55,14 @@ class Place:
 
     def set_up(self, *arguments: str) -> tuple[int, list[list[str]], str]:
         """One run: exit status, what Python was asked for, what people were told."""
-        asked = self.root / "asked"
-        asked.unlink(missing_ok=True)
+        requested = self.root / "requested"
+        requested.unlink(missing_ok=True)
         environment = {**os.environ, "PYTHON": str(self.python)}
         command = ["sh", "tools/set_up.sh", *arguments]
         done = subprocess.run(
             command, cwd=self.root, env=environment, capture_output=True, text=True, check=False, timeout=60
         )
-        lines = asked.read_text("utf-8").splitlines() if asked.exists() else []
+        lines = requested.read_text("utf-8").splitlines() if requested.exists() else []
         return done.returncode, [line.split() for line in lines], done.stderr
 
     def change(self, name: str) -> None:
@@ -75,26 +75,26 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def locks(asked: list[list[str]]) -> list[list[str]]:
+def locks(requested: list[list[str]]) -> list[list[str]]:
     """For each installation from locks, which they were."""
-    found = [[after for word, after in pairwise(line) if word == "-r"] for line in asked]
+    found = [[after for word, after in pairwise(line) if word == "-r"] for line in requested]
     return [names for names in found if names]
 
 
-def editable(asked: list[list[str]]) -> int:
-    return sum("-e" in line for line in asked)
+def editable(requested: list[list[str]]) -> int:
+    return sum("-e" in line for line in requested)
 
 
 def test_serving_installs_its_own_lock_by_hash_and_nothing_else(place: Place) -> None:
-    status, asked, told = place.set_up("runtime")
-    assert status == 0, told
-    assert locks(asked) == [SERVING]
-    for line in asked:
+    status, requested, result = place.set_up("runtime")
+    assert status == 0, result
+    assert locks(requested) == [SERVING]
+    for line in requested:
         if "-r" in line:
             assert [word for word in line if word in BY_HASH] == BY_HASH
-    assert editable(asked) == 1
-    assert not any("tools/protos.py" in line for line in asked)  # its imports are of dev.txt
-    assert re.search(r"^set-up: done in \d+ s$", told, re.MULTILINE), told
+    assert editable(requested) == 1
+    assert not any("tools/protos.py" in line for line in requested)  # its imports are of dev.txt
+    assert re.search(r"^set-up: done in \d+ s$", result, re.MULTILINE), result
 
 
 def test_a_second_run_does_nothing_and_says_nothing(place: Place) -> None:
@@ -105,19 +105,19 @@ def test_a_second_run_does_nothing_and_says_nothing(place: Place) -> None:
 
 def test_tests_add_to_what_serving_installed(place: Place) -> None:
     place.set_up("runtime")
-    status, asked, told = place.set_up("dev")
-    assert status == 0, told
-    assert "venv" not in [line[0] for line in asked]
-    assert locks(asked) == [["requirements/dev.txt"]]
-    assert editable(asked) == 0  # it is there
-    assert ["tools/protos.py", "third-party", ".venv/protos"] in asked
+    status, requested, result = place.set_up("dev")
+    assert status == 0, result
+    assert "venv" not in [line[0] for line in requested]
+    assert locks(requested) == [["requirements/dev.txt"]]
+    assert editable(requested) == 0  # it is there
+    assert ["tools/protos.py", "third-party", ".venv/protos"] in requested
     assert place.set_up("runtime") == (0, [], "")
 
 
 def test_serving_changes_nothing_where_everything_is_installed(place: Place) -> None:
-    _, asked, _ = place.set_up()  # without a word: everything
-    assert locks(asked) == [["requirements/dev.txt"]]
-    assert editable(asked) == 1
+    _, requested, _ = place.set_up()  # without a word: everything
+    assert locks(requested) == [["requirements/dev.txt"]]
+    assert editable(requested) == 1
     assert place.set_up("runtime") == (0, [], "")
     assert place.set_up("dev") == (0, [], "")
 
@@ -129,8 +129,8 @@ def test_a_lock_that_moved_is_installed_by_those_who_need_it(place: Place) -> No
     assert locks(place.set_up("dev")[1]) == [["requirements/dev.txt"]]
     for name in ("requirements/runtime.txt", "pyproject.toml"):
         place.change(name)
-        _, asked, _ = place.set_up("runtime")
-        assert (locks(asked), editable(asked)) == ([SERVING], 1), name
+        _, requested, _ = place.set_up("runtime")
+        assert (locks(requested), editable(requested)) == ([SERVING], 1), name
         assert locks(place.set_up("dev")[1]) == [["requirements/dev.txt"]], name
 
 
@@ -147,10 +147,10 @@ def test_everything_is_stale_when_serving_moved_and_moved_back(place: Place) -> 
 def test_a_failure_to_add_is_told_and_leaves_serving_set_up(place: Place) -> None:
     place.set_up("runtime")
     (place.root / "refused").touch()
-    status, _, told = place.set_up("dev")
+    status, _, result = place.set_up("dev")
     assert status == 1
-    assert "the locked packages could not be installed" in told
-    assert "requirements/dev.txt" in told
+    assert "the locked packages could not be installed" in result
+    assert "requirements/dev.txt" in result
     assert place.set_up("runtime") == (0, [], "")
     (place.root / "refused").unlink()
     assert locks(place.set_up("dev")[1]) == [["requirements/dev.txt"]]
@@ -159,15 +159,15 @@ def test_a_failure_to_add_is_told_and_leaves_serving_set_up(place: Place) -> Non
 def test_a_folder_that_was_moved_gets_an_environment_anew(place: Place) -> None:
     place.set_up("runtime")
     place.root = place.root.rename(place.root.with_name("another place"))
-    _, asked, _ = place.set_up("dev")
-    assert (asked[0][0], locks(asked), editable(asked)) == ("venv", [["requirements/dev.txt"]], 1)
+    _, requested, _ = place.set_up("dev")
+    assert (requested[0][0], locks(requested), editable(requested)) == ("venv", [["requirements/dev.txt"]], 1)
 
 
 def test_another_word_is_refused_with_those_that_there_are(place: Place) -> None:
-    status, asked, told = place.set_up("laboratory")
-    assert (status, asked) == (2, [])
-    assert "'laboratory'" in told
-    assert "runtime or dev" in told
+    status, requested, result = place.set_up("laboratory")
+    assert (status, requested) == (2, [])
+    assert "'laboratory'" in result
+    assert "runtime or dev" in result
 
 
 @pytest.mark.parametrize("target", [*SERVES, "setup", "test", "check", "bench", "certify", "mutants", "wheel"])

@@ -97,10 +97,10 @@ instance.event N actor?:name after?:note before?:note code:code reason?:code rou
 . subject?:subject
 instance.artifact N bytes:pos name:file sha256:hash
 instance.session_open L currency:currency funding?:mode jurisdiction:RULES limits?:LIMITS operator:name private:hash
-. ruleset:RULES table?:name test_register:flag
+. ruleset:RULES table?:name test_regulator:flag
 instance.purchase L amount_minor:pos balance_after_minor:int balance_before_minor:int bought_minor:pos
 . participation_id:ulid private:hash purchase_no:pos
-instance.money_leg L amount_minor:int direction:way round_id:ulid transaction_id:ulid
+instance.transfer L amount_minor:int direction:way round_id:ulid transaction_id:ulid
 instance.round_opening L balance_after_minor:int balance_before_minor:pos commitment:hash deal:DEAL
 . path:8*hash seat:SEAT stage_no:pos
 instance.round_final L actions:8*ACTION actions_hash:hash balance_after_minor:int balance_before_minor:pos cards?:CARDS
@@ -329,12 +329,12 @@ RULESETS = {(name, "1", digest): SimpleNamespace(game=game, deal=deal, seats=sea
     ("uth-lugano", "70af443429424417edf3ea41dc4a5d754f03cbac282702546ef15eae989b3951", "uth", BURNT, 7, False, 2),
     ("casino-holdem", "ea993860eb87d11cce65dd25bbe8b40a26f077fd165ffa0105684d86ded0055b", "che", PLAIN, 1, False, 1))}
 JURISDICTIONS = {(name, "1", digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace,
-                                                      test_register=test, ids=ids)
+                                                      test_regulator=test, ids=ids)
                  for name, digest, currency, cap, pace, test, ids in (
-    ("it-adm", "88f111ae8d5d5b58fc14bf6f758244e6ea28fce4696a92d12fa48031e5d90729", "EUR", 100_000, 0, False, True),
-    ("gb-ukgc", "9d41def722d957c8a3008467bd7ce2fd8c1524da653d41855bb9643a53cb4c80", "GBP", 1_000_000, 5000, False,
+    ("it-adm", "0dd46b73de2ea667437effbcefb57e736e0cf2adc175dd3e36d7ccbb4e494c1b", "EUR", 100_000, 0, False, True),
+    ("gb-ukgc", "29378780e67c740ee88bbc644ab67c96920e24735b512f19ece325f8d137e646", "GBP", 1_000_000, 5000, False,
      False),
-    ("demo", "c19cd40031fcaea53a68f434246ba5682344a2cf0d247ca93e993e44c25046a4", "EUR", 100_000, 0, True, True))}
+    ("demo", "6aa6dd5ae0e498f04f0ca3f1cdf51c2578a4d696313eb24c46294cf3c9d0a80a", "EUR", 100_000, 0, True, True))}
 LIMITS = {"ante": (10, 100_000), "trips": (10, 10_000), "aa": (10, 10_000)}
 # From high card to royal flush, what is paid on 2 staked; 0 pushes, -1 is lost. A pair of aces pays AA, see below.
 PAYS = {"blind": [0, 0, 0, 0, 2, 3, 6, 20, 100, 1000], "trips": [-1, -1, -1, 6, 8, 14, 16, 60, 80, 100],
@@ -446,9 +446,9 @@ def settled(rules: SimpleNamespace, cards: Body, bets: list[tuple[str, int]], fo
 PLAYABLE = {"purchase", "round_opening", "participation_end"}
 FOLLOWS = {"": {"session_open"}, "session_open": {"purchase", "session_close"}, "purchase": PLAYABLE,
            "round_final": PLAYABLE, "round_opening": {"round_final"}, "participation_end": {"session_close"}}
-BETS = {"": {"session_open"}, "session_open": {"money_leg", "session_close"}, "before": {"round_opening"},
-        "round_opening": {"money_leg", "round_final"}, "within": {"money_leg", "round_final"},
-        "round_final": {"money_leg", "session_close"}, "behind": {"money_leg", "session_close"}}
+BETS = {"": {"session_open"}, "session_open": {"transfer", "session_close"}, "before": {"round_opening"},
+        "round_opening": {"transfer", "round_final"}, "within": {"transfer", "round_final"},
+        "round_final": {"transfer", "session_close"}, "behind": {"transfer", "session_close"}}
 # fmt: on
 REVEALED = {"salt", "transcript", "deck", "cards"}
 
@@ -491,7 +491,7 @@ class Verifier:
         self.holders: dict[str, str] = {}
         self.hidden = self.absent = 0
 
-    def tell(self, fault: FaultError, round_id: str = "") -> None:
+    def emit(self, fault: FaultError, round_id: str = "") -> None:
         self.faults.append((*fault.args, round_id))
         self.failed |= {round_id} - {""}
 
@@ -499,43 +499,43 @@ class Verifier:
         try:
             step(*arguments)
         except FaultError as fault:
-            self.tell(fault, round_id)
+            self.emit(fault, round_id)
             return False
         return True
 
     def line(self, line: bytes) -> None:
         try:
-            told = self.keys.read(line)
+            reported = self.keys.read(line)
         except FaultError as fault:
-            return self.tell(fault)
-        kind, body, name = told.kind, told.body, told.body.get("instance", "")
+            return self.emit(fault)
+        kind, body, name = reported.kind, reported.body, reported.body.get("instance", "")
         if (
             kind == "instance_start"
             and not self.whole
             and name in self.instances
-            and self.instances[name].hash == told.hash
+            and self.instances[name].hash == reported.hash
         ):
             return None
         round_id = (
             body["deal"]["round_id"] if kind == "round_opening" else body["round_id"] if kind == "round_final" else ""
         )
-        told.readable = self.passes("", self.private, told)
+        reported.readable = self.passes("", self.private, reported)
         if kind == "export_scope":
             self.passes("", self.scope, body)
-        if "statement_no" not in body or (kind == "instance_start" and not self.passes("", self.start, told)):
+        if "statement_no" not in body or (kind == "instance_start" and not self.passes("", self.start, reported)):
             return None
         instance = self.instances[name]
         self.passes(round_id, self.number, instance, body)
         if kind != "instance_start" and not self.whole:
             self.passes(round_id, self.within, body)
         if "link_no" in body:
-            self.link(told, round_id, instance)
+            self.link(reported, round_id, instance)
         elif kind == "instance_end":
             instance.end, instance.followed = int(body["last_draw_no"]), body["reason"] == "KEYS_CHANGED"
         elif kind == "instance_lost":
             self.passes("", self.lose, body)
         elif kind == "event":
-            self.event(told)
+            self.event(reported)
         elif kind == "draw_window":
             self.passes("", self.widen, instance, body)
         elif kind == "discarded_draw":
@@ -543,19 +543,19 @@ class Verifier:
             self.passes("", shuffled, bytes.fromhex(body["transcript"]))
         return None
 
-    def event(self, told: SimpleNamespace) -> None:
-        body, code = told.body, told.body["code"]
+    def event(self, reported: SimpleNamespace) -> None:
+        body, code = reported.body, reported.body["code"]
         round_id, subject = body.get("round_id", ""), body.get("subject", "").split(" ")
         if code == "TIME_JUMP":
-            self.keys.known[told.keyid].since = ""
+            self.keys.known[reported.keyid].since = ""
         elif code == "MALFUNCTION":
-            self.malfunctions[told.hash], self.paused[round_id] = body, told.hash
+            self.malfunctions[reported.hash], self.paused[round_id] = body, reported.hash
         elif code == "ROUND_RESUMED":
             self.paused.pop(round_id, None)
             self.proposed.pop(round_id, None)
         elif code == "VOID_PROPOSED":
-            told_by = (body.get("actor", ""), body.get("reason", ""), body["time"])
-            self.proposed[round_id].append((*told_by, body.get("session_id", "")))
+            reported_by = (body.get("actor", ""), body.get("reason", ""), body["time"])
+            self.proposed[round_id].append((*reported_by, body.get("session_id", "")))
         elif code in ("CERTIFICATE_ADDED", "CERTIFICATE_REMOVED") and len(subject) == 3 and subject[0] == "admin":
             _, party, finger = subject
             if self.holders.setdefault(finger, party) != party:
@@ -566,10 +566,10 @@ class Verifier:
             elif code == "CERTIFICATE_REMOVED" and life and life[1] == "9":
                 life[1] = body["time"]
 
-    def private(self, told: SimpleNamespace) -> None:
-        if told.private:
-            salt, block = bytes.fromhex(told.private["salt"]), canonical(told.private["block"])
-            need("5 private", sha(b"rgs/private/v1\0", salt, block).hex() == told.body.get("private"), "hash")
+    def private(self, reported: SimpleNamespace) -> None:
+        if reported.private:
+            salt, block = bytes.fromhex(reported.private["salt"]), canonical(reported.private["block"])
+            need("5 private", sha(b"rgs/private/v1\0", salt, block).hex() == reported.body.get("private"), "hash")
 
     def scope(self, body: Body) -> None:
         self.whole = False
@@ -589,25 +589,25 @@ class Verifier:
         ]
         need("22 scope", any(first <= int(no) <= last for ranges, no in held for first, last in ranges), "in no scope")
 
-    def start(self, told: SimpleNamespace) -> None:
-        name = told.body["instance"]
+    def start(self, reported: SimpleNamespace) -> None:
+        name = reported.body["instance"]
         need("21 instance", name not in self.instances, "started before")
         self.instances[name] = SimpleNamespace(
-            body=told.body,
-            hash=told.hash,
+            body=reported.body,
+            hash=reported.hash,
             numbers=Numbers(self.whole, 1),
             draws=[],
-            window=int(told.body["draws_in_flight_max"]),
+            window=int(reported.body["draws_in_flight_max"]),
             end=None,
             followed=False,
         )
-        before, since = told.body.get("previous_boot", {}).get("instance"), told.body["time"]
+        before, since = reported.body.get("previous_boot", {}).get("instance"), reported.body["time"]
         if before in self.instances:  # the same process under another key signs what the boot before had begun to write
             since = min(self.instances[before].since, since) if self.instances[before].followed else since
         elif before and not self.whole:
             since = ""
         self.instances[name].since = since
-        self.passes("", self.keys.add, "instance", told.body | {"time": since}, name, told.keyid)
+        self.passes("", self.keys.add, "instance", reported.body | {"time": since}, name, reported.keyid)
 
     def number(self, instance: SimpleNamespace, body: Body) -> None:
         need("6 number", not instance.numbers.is_wrong(int(body["statement_no"]), self.of("instance", body)), "order")
@@ -632,8 +632,8 @@ class Verifier:
         need("21 instance", name not in self.lost and name != body["instance"], "lost twice, or itself")
         self.lost[name] = body
 
-    def link(self, told: SimpleNamespace, round_id: str, instance: SimpleNamespace) -> None:
-        body, kind = told.body, told.kind
+    def link(self, reported: SimpleNamespace, round_id: str, instance: SimpleNamespace) -> None:
+        body, kind = reported.body, reported.kind
         chain = self.sessions.setdefault(
             body["session_id"],
             SimpleNamespace(
@@ -664,8 +664,8 @@ class Verifier:
         )
         before, number, seat = chain.numbers.last, int(body["link_no"]), chain.seat
         if chain.kind == "session_close":
-            return self.tell(FaultError("7 session", "closed before"), round_id)
-        self.passes(round_id, self.order, chain, told, before, number)
+            return self.emit(FaultError("7 session", "closed before"), round_id)
+        self.passes(round_id, self.order, chain, reported, before, number)
         if number <= before:
             return None
         answers = seat and kind == "round_final" and body["opening"] == seat.hash
@@ -674,7 +674,7 @@ class Verifier:
         if kind == "round_opening":
             deal, placed = body["deal"], [(bet["bet"], int(bet["amount_minor"])) for bet in body["seat"]["bets"]]
             chain.seat = SimpleNamespace(
-                hash=told.hash, body=body, round_id=round_id, bets=placed, rules=known(RULESETS, deal["ruleset"]),
+                hash=reported.hash, body=body, round_id=round_id, bets=placed, rules=known(RULESETS, deal["ruleset"]),
                 before=int(body["balance_before_minor"]), by_bets=bool(chain.bets), operator=chain.operator,
             )  # fmt: skip
             chain.seat.sound = self.passes(round_id, self.opening, chain, body, chain.seat)
@@ -696,39 +696,39 @@ class Verifier:
                     chain.staked + int(body["staked_minor"]),
                     chain.returned + int(body["returned_minor"]),
                 )
-        elif kind == "money_leg":
-            self.passes("", self.leg, chain, body)
+        elif kind == "transfer":
+            self.passes("", self.transfer, chain, body)
             self.passes("", self.once, "transaction", body["transaction_id"])
             kind = self.moved(chain, body)
         else:
             first = chain.participation is None
             self.passes("", getattr(self, kind), chain, body)
-            if told.readable and kind != "session_close":
-                self.passes("", self.ids, chain, told, first)
-        chain.kind, chain.head, chain.time = kind, told.hash, body["time"]
+            if reported.readable and kind != "session_close":
+                self.passes("", self.ids, chain, reported, first)
+        chain.kind, chain.head, chain.time = kind, reported.hash, body["time"]
         if kind == "session_close" and chain.numbers.end_is_wrong(True, self.of("session_id", body)):
-            self.tell(FaultError("22 scope", "more was promised"))
+            self.emit(FaultError("22 scope", "more was promised"))
         return None
 
     def once(self, what: str, name: str) -> None:
         need("23 ids", (what, name) not in self.used, f"{what} {name} twice")
         self.used.add((what, name))
 
-    def ids(self, chain: SimpleNamespace, told: SimpleNamespace, first: bool) -> None:
-        kind, body, due = told.kind, told.body, bool(chain.law and chain.law.ids)
+    def ids(self, chain: SimpleNamespace, reported: SimpleNamespace, first: bool) -> None:
+        kind, body, due = reported.kind, reported.body, bool(chain.law and chain.law.ids)
         if kind == "purchase" and first:
             self.once("participation", body["participation_id"])
-        if not told.private:
+        if not reported.private:
             self.absent += due
             return
-        block = told.private["block"]
+        block = reported.private["block"]
         transaction, named = block.get("wallet_transaction_id", ""), block.get("regulator_participation_id", "")
         if kind == "session_open":
             rules, named = known(RULESETS, body["ruleset"]), block.get("regulator_session_id", "")
             table = body.get("table", "") if not rules or rules.at_table else ""
             need("23 ids", named or not due, "no id of the session")
             need("23 ids", bool(named) == bool(block.get("regulator")), "id and regulator")
-            need("23 ids", (block.get("regulator") == "test-register") == body["test_register"], "test register")
+            need("23 ids", (block.get("regulator") == "test-regulator") == body["test_regulator"], "test regulator")
             where, known_here = ("session", named), ("session", named, table)
             need("23 ids", not named or where not in self.used or (table and known_here in self.used), "of another")
             self.used |= {where, known_here} if named else set()
@@ -741,11 +741,11 @@ class Verifier:
         need("23 ids", transaction, "no transaction")
         self.once("transaction", transaction)
 
-    def leg(self, chain: SimpleNamespace, body: Body) -> None:
+    def transfer(self, chain: SimpleNamespace, body: Body) -> None:
         debit, amount = body["direction"] == "debit", int(body["amount_minor"])
         need("18 balance", amount or not debit, "debit of nothing")
         if chain.seat:
-            need("7 session", debit and body["round_id"] == chain.seat.round_id, "leg within")
+            need("7 session", debit and body["round_id"] == chain.seat.round_id, "transfer within")
         elif debit:
             need("18 balance", not chain.balance, "not credited")
         else:
@@ -764,17 +764,17 @@ class Verifier:
             chain.balance = max(0, chain.balance + (amount if debit else -amount))
         return ("within" if chain.seat else "before") if debit else "behind"
 
-    def order(self, chain: SimpleNamespace, told: SimpleNamespace, before: int, number: int) -> None:
-        wrong, gap = chain.numbers.is_wrong(number, self.of("session_id", told.body)), number > before + 1
+    def order(self, chain: SimpleNamespace, reported: SimpleNamespace, before: int, number: int) -> None:
+        wrong, gap = chain.numbers.is_wrong(number, self.of("session_id", reported.body)), number > before + 1
         if gap:
             chain.purchase = chain.bought = chain.staked = chain.returned = chain.balance = chain.stage = None
             chain.kind = chain.paid_for = ""
         follows = set() if chain.bets else set(FOLLOWS.get(chain.kind, ()))
         follows |= set() if chain.bets is False else set(BETS.get(chain.kind, ()))
         need("7 session", not wrong, "number")
-        need("7 session", gap or told.body["previous"] == chain.head, "previous")
-        need("7 session", gap or told.kind in follows, "order")
-        need("7 session", told.body["time"] >= chain.time, "time")
+        need("7 session", gap or reported.body["previous"] == chain.head, "previous")
+        need("7 session", gap or reported.kind in follows, "order")
+        need("7 session", reported.body["time"] >= chain.time, "time")
 
     def session_open(self, chain: SimpleNamespace, body: Body) -> None:
         rules, law = known(RULESETS, body["ruleset"]), known(JURISDICTIONS, body["jurisdiction"])
@@ -787,8 +787,8 @@ class Verifier:
         need("8 rules", not chain.bets or not law.ids, "funding")
         need(
             "8 rules",
-            (law.test_register or not body["test_register"]) and (chain.table or not rules.at_table),
-            "register, table",
+            (law.test_regulator or not body["test_regulator"]) and (chain.table or not rules.at_table),
+            "regulator, table",
         )
 
     def purchase(self, chain: SimpleNamespace, body: Body) -> None:
@@ -907,7 +907,7 @@ class Verifier:
         if outside:
             self.rounds[seat.round_id].left = True
         else:
-            self.tell(FaultError("11 opening", "no final"), seat.round_id)
+            self.emit(FaultError("11 opening", "no final"), seat.round_id)
             self.answer(seat.round_id)
 
     def final(self, body: Body, seat: SimpleNamespace | None) -> None:
@@ -997,19 +997,19 @@ class Verifier:
             self.events_of(body, void, opened["time"])
 
     def events_of(self, body: Body, void: Body, opened: str) -> None:
-        told, (one, two) = self.malfunctions.get(void["malfunction"]), void["approvals"]
-        need("19 void", told or not self.whole, "no malfunction")
-        if not told:
+        reported, (one, two) = self.malfunctions.get(void["malfunction"]), void["approvals"]
+        need("19 void", reported or not self.whole, "no malfunction")
+        if not reported:
             return
-        need("19 void", told.get("round_id") == body["round_id"], "the malfunction of another round")
-        need("19 void", told.get("session_id", body["session_id"]) == body["session_id"], "of another session")
+        need("19 void", reported.get("round_id") == body["round_id"], "the malfunction of another round")
+        need("19 void", reported.get("session_id", body["session_id"]) == body["session_id"], "of another session")
         need("19 void", self.paused.get(body["round_id"]) == void["malfunction"], "resumed")
-        need("19 void", opened <= told["time"] <= one["time"] <= two["time"], "approved too early")
-        need("19 void", all(action["time"] <= told["time"] for action in body["actions"]), "decided while paused")
+        need("19 void", opened <= reported["time"] <= one["time"] <= two["time"], "approved too early")
+        need("19 void", all(action["time"] <= reported["time"] for action in body["actions"]), "decided while paused")
         if self.whole:
             proposed = (one["party"], void["reason"], one["time"])
-            asked = {(*proposed, ""), (*proposed, body["session_id"])} & set(self.proposed[body["round_id"]])
-            need("19 void", asked, "not proposed")
+            requested = {(*proposed, ""), (*proposed, body["session_id"])} & set(self.proposed[body["round_id"]])
+            need("19 void", requested, "not proposed")
             unseen = [
                 (approval["party"], approval["time"], body["round_id"])
                 for approval in (one, two)
@@ -1025,7 +1025,7 @@ class Verifier:
             ranges = self.ranges["session_id"].get(sid, [])
             wrong = chain.kind != "session_close" and chain.numbers.end_is_wrong(False, ranges)
             if wrong:
-                self.tell(FaultError("22 scope", f"session {sid} ends early"))
+                self.emit(FaultError("22 scope", f"session {sid} ends early"))
             if chain.seat and chain.kind != "session_close":
                 self.abandon(chain.seat, not wrong)
         for names, held in ((self.ranges["session_id"], self.sessions), (self.ranges["instance"], self.instances)):

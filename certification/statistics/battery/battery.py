@@ -34,7 +34,7 @@ DECKS_LEAST: Final = 260
 REPLICATES_LEAST: Final = 20
 """Below, Kolmogorov's test has nothing to go by, and nothing passes."""
 
-Told = Callable[[int, int], None]
+Reported = Callable[[int, int], None]
 
 
 def silent(_done: int, _all: int) -> None:
@@ -141,13 +141,15 @@ def _result(test: CountedTest | StreamTest, missing: str, judge: Callable[[], Ju
     return BatteryResult(test.name, test.clause, judged.p, float(judged.statistic), judged.law, test.continuous)
 
 
-def totals_of(source: DeckSource, decks: int, *, first: int = 0, workers: int = 1, told: Told = silent) -> Totals:
+def totals_of(
+    source: DeckSource, decks: int, *, first: int = 0, workers: int = 1, reported: Reported = silent
+) -> Totals:
     """Count so many fresh decks, chunk by chunk from number `first`; in processes if there is more than one worker."""
     totals = Totals()
     chunks = [(first + place, min(CHUNK, decks - start)) for place, start in enumerate(range(0, decks, CHUNK))]
     for found in _tallies(source, chunks, workers):
         totals.add(found)
-        told(totals.decks, decks)
+        reported(totals.decks, decks)
     return totals
 
 
@@ -162,15 +164,15 @@ def run_once(
     *,
     first: int = 0,
     workers: int = 1,
-    told: Told = silent,
+    reported: Reported = silent,
     with_raw: bool = True,
 ) -> Run:
     """Run every test once. Raises ValueError for fewer than two decks."""
     if decks < 2:
         raise ValueError(f"{decks} decks are too few, at least 2")
-    totals = totals_of(source, decks, first=first, workers=workers, told=told)
+    totals = totals_of(source, decks, first=first, workers=workers, reported=reported)
     results = tuple(totals.results(source.raw(raw.RAW_BYTES, first) if with_raw else None))
-    run = judged(source.told, decks, results, alpha)
+    run = judged(source.reported, decks, results, alpha)
     return replace(run, placements=totals.counts["placements"].reshape(52, 52))
 
 
@@ -193,11 +195,11 @@ def run_battery(
     alpha: float = FAMILY_LEVEL,
     *,
     workers: int = 1,
-    told: Told = silent,
+    reported: Reported = silent,
     can_repeat: bool = True,
 ) -> BatteryVerdict:
     """Run, and repeat once on fresh decks if the rule says so. `can_repeat` false for decks that were recorded."""
-    run = run_once(source, decks, alpha, workers=workers, told=told)
+    run = run_once(source, decks, alpha, workers=workers, reported=reported)
     if run.decisive:
         return BatteryVerdict("failed", alpha, (run,))
     if not run.rejected and not run.too_good:
@@ -205,7 +207,7 @@ def run_battery(
     if not can_repeat:
         return BatteryVerdict("failed", alpha, (run,))
     first = -(-decks // CHUNK)
-    again = run_once(source, REPEAT_FACTOR * decks, alpha, first=first, workers=workers, told=told)
+    again = run_once(source, REPEAT_FACTOR * decks, alpha, first=first, workers=workers, reported=reported)
     word = "failed" if again.decisive or again.rejected or again.too_good else "passed"
     return BatteryVerdict(word, alpha, (run, again))
 
@@ -234,7 +236,7 @@ def replicate(
     alpha: float = FAMILY_LEVEL,
     *,
     workers: int = 1,
-    told: Told = silent,
+    reported: Reported = silent,
 ) -> SecondLevel:
     """Run the tests on so many independent samples and hold their p-values against the uniform law.
 
@@ -252,7 +254,7 @@ def replicate(
                 found.setdefault(result.name, []).append(result.p)
             elif result.is_continuous:
                 missing[result.name] = None
-        told(done, replicates)
+        reported(done, replicates)
     uniform = {name: kolmogorov(p_values) for name, p_values in found.items()}
     rejected = tuple(holm(uniform, alpha))
     is_applicable = bool(found) and replicates >= REPLICATES_LEAST

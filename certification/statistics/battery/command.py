@@ -23,7 +23,7 @@ from certification.statistics import programs, progress
 from certification.statistics.battery import battery, planting, rounds
 from certification.statistics.battery.decks import DeckSource, Given, Production, Seeded
 from certification.statistics.battery.defects import NOT_CAUGHT
-from certification.statistics.battery.returns import ReturnTest, tell_returns
+from certification.statistics.battery.returns import ReturnTest, report_returns
 from certification.statistics.sp800_22.command import level
 from rgs.core.errors import RgsError
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run what is asked for; the exit status."""
     arguments = _parser().parse_args(argv)
     try:
-        document, lines = _asked(arguments)
+        document, lines = _requested(arguments)
     except (OSError, ValueError, RgsError) as error:
         sys.stderr.write(f"certify rng: {error}\n")
         return 2
@@ -46,15 +46,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return {"passed": 0, "failed": 1}.get(document["verdict"], 2)
 
 
-def _asked(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[str]]:
+def _requested(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[str]]:
     alpha, workers = arguments.alpha, arguments.workers
     source: DeckSource = Seeded(arguments.seed) if arguments.seed else Production()
     if arguments.defects:
-        plantings = planting.plant(arguments.defects, workers=workers, told=progress.show)
-        return planting.document(plantings), planting.tell(plantings)
+        plantings = planting.plant(arguments.defects, workers=workers, reported=progress.show)
+        return planting.document(plantings), planting.emit(plantings)
     if arguments.programs:
-        outcomes = programs.run_all(arguments.megabytes, told=progress.show)
-        return programs.document(outcomes), programs.tell(outcomes)
+        outcomes = programs.run_all(arguments.megabytes, reported=progress.show)
+        return programs.document(outcomes), programs.emit(outcomes)
     if arguments.statements:
         return _recorded(arguments.statements, alpha)
     if arguments.replicates:
@@ -64,18 +64,22 @@ def _asked(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[str]
             arguments.decks,
             alpha,
             workers=workers,
-            told=lambda done, total: progress.show("replicates", done, total),
+            reported=lambda done, total: progress.show("replicates", done, total),
         )
-        return {"verdict": second.word, "alpha": alpha, **asdict(second)}, tell_second(second)
+        return {"verdict": second.word, "alpha": alpha, **asdict(second)}, report_second(second)
     verdict = battery.run_battery(
-        source, arguments.decks, alpha, workers=workers, told=lambda done, total: progress.show("decks", done, total)
+        source,
+        arguments.decks,
+        alpha,
+        workers=workers,
+        reported=lambda done, total: progress.show("decks", done, total),
     )
-    return document_of(verdict), tell(verdict)
+    return document_of(verdict), emit(verdict)
 
 
 def _recorded(paths: Sequence[Path], alpha: float) -> tuple[dict[str, Any], Iterator[str]]:
     returns = ReturnTest()
-    recorded = rounds.read(paths, returns.add, told=lambda count: progress.show("rounds", 0, max(count, 1)))
+    recorded = rounds.read(paths, returns.add, reported=lambda count: progress.show("rounds", 0, max(count, 1)))
     source = Given(recorded.transcripts, f"{len(recorded.transcripts):,} deals of {', '.join(p.name for p in paths)}")
     verdict = battery.run_battery(source, len(recorded.transcripts), alpha, can_repeat=False)
     returned = returns.judge(alpha)
@@ -84,9 +88,9 @@ def _recorded(paths: Sequence[Path], alpha: float) -> tuple[dict[str, Any], Iter
     document = {**document_of(verdict), "verdict": word, "returns": asdict(returned), "unread": recorded.unread}
 
     def lines() -> Iterator[str]:
-        yield from tell(verdict)
+        yield from emit(verdict)
         yield ""
-        yield from tell_returns(returned)
+        yield from report_returns(returned)
         yield ""
         yield from (f"not read: {count} {what}" for what, count in recorded.unread.items())
         yield "no signature was verified: run certify replay first"
@@ -119,7 +123,7 @@ def document_of(verdict: battery.BatteryVerdict) -> dict[str, Any]:
     }
 
 
-def tell(verdict: battery.BatteryVerdict) -> Iterator[str]:
+def emit(verdict: battery.BatteryVerdict) -> Iterator[str]:
     """Give the lines of a verdict."""
     for place, run in enumerate(verdict.runs):
         repeat = "the repeat that was declared beforehand, " if place else ""
@@ -144,7 +148,7 @@ def tell(verdict: battery.BatteryVerdict) -> Iterator[str]:
     yield from (f"  {defect}: {since}; {guard}" for defect, since, guard in NOT_CAUGHT)
 
 
-def tell_second(second: battery.SecondLevel) -> Iterator[str]:
+def report_second(second: battery.SecondLevel) -> Iterator[str]:
     """Give the lines of a second level."""
     yield f"{second.replicates} replicates of {second.decks:,} decks; p-values of continuous statistics"
     yield f"{'test':<32}{'below 0.05':>12}{'Kolmogorov':>12}"

@@ -48,7 +48,7 @@ class DeckSource(Protocol):
     """Makes chunks of decks, and raw output where there is any."""
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         """What it is, for the report."""
 
     def chunk(self, number: int, count: int) -> DeckChunk: ...
@@ -68,7 +68,7 @@ def inverse(decks: Bytes) -> Bytes:
 class Production:
     """The generator that deals."""
 
-    told: str = "the production generator"
+    reported: str = "the production generator"
 
     def chunk(self, number: int, count: int) -> DeckChunk:
         """Draw `count` decks from a generator of the chunk's own."""
@@ -91,7 +91,7 @@ class Seeded:
     seed: bytes
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         return f"seed {self.seed.hex()}"
 
     def chunk(self, number: int, count: int) -> DeckChunk:
@@ -141,7 +141,7 @@ class Given:
     """Transcripts that were recorded before."""
 
     transcripts: tuple[bytes, ...]
-    told: str
+    reported: str
 
     def chunk(self, number: int, count: int) -> DeckChunk:
         """Take the chunk's transcripts."""

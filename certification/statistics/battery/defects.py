@@ -42,7 +42,7 @@ class Planted:
     seed: int
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         return f"planted: {self.defect.name}"
 
     def chunk(self, number: int, count: int) -> DeckChunk:

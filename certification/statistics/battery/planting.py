@@ -15,7 +15,7 @@ from certification.statistics.battery.defects import CAUGHT, CAUGHT_LATE, NOT_CA
 
 SEED: Final = 2
 CONVINCING: Final = 1e-4
-Told = Callable[[str, int, int], None]
+Reported = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ def plant_one(defect: Defect, *, seed: int = SEED, workers: int = 1) -> Planting
     return Planting(defect.name, defect.decks, name, p, bool(run.rejected) and p < CONVINCING)
 
 
-def plant(which: str, *, workers: int = 1, told: Told = lambda *_: None) -> list[Planting]:
+def plant(which: str, *, workers: int = 1, reported: Reported = lambda *_: None) -> list[Planting]:
     """Plant the usual ones, or all."""
     defects = (*CAUGHT, *(CAUGHT_LATE if which == "all" else ()))
     plantings = []
     for done, defect in enumerate(defects, 1):
         plantings.append(plant_one(defect, workers=workers if defect in CAUGHT_LATE else 1))
-        told("defects", done, len(defects))
+        reported("defects", done, len(defects))
     name = "raw words, linear complexity"
     judged = raw.judge(name, mersenne_words(raw.RAW_BYTES, SEED))
     plantings.append(Planting("MT19937, raw words", 0, name, judged.p, judged.p < CONVINCING))
@@ -58,7 +58,7 @@ def document(plantings: Sequence[Planting]) -> dict[str, Any]:
     }
 
 
-def tell(plantings: Sequence[Planting]) -> Iterator[str]:
+def emit(plantings: Sequence[Planting]) -> Iterator[str]:
     """Give the lines of the table."""
     yield f"{'defect':<50}{'decks':>10}  {'p':>9}  caught by"
     for planting in plantings:

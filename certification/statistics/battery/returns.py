@@ -221,7 +221,7 @@ def strata_of(seat: SeatPlayed) -> Iterator[str]:
     yield f"status {seat.status}"
 
 
-def tell_returns(returned: Returned) -> Iterator[str]:
+def report_returns(returned: Returned) -> Iterator[str]:
     """Give the lines of a return test; strata with too few rounds are only counted."""
     yield f"returns of {returned.rounds:,} seats: cards against exact figures, per stratum"
     for name, staked in returned.staked_minor.items():

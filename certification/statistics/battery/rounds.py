@@ -62,7 +62,7 @@ class Recorded:
 
 
 def read(
-    paths: Iterable[Path], seat_played: Callable[[SeatPlayed], None], told: Callable[[int], None] = lambda _: None
+    paths: Iterable[Path], seat_played: Callable[[SeatPlayed], None], reported: Callable[[int], None] = lambda _: None
 ) -> Recorded:
     """Read the files as one export; `seat_played` is called for every final that can be used."""
     reader = _RoundReader(seat_played)
@@ -74,7 +74,7 @@ def read(
                 except FormatError as error:
                     raise UnreadableExportError(f"{path.name}, line {number}: {error.message}") from error
                 if not number % _LINES_BETWEEN_SIGNS:
-                    told(len(reader.transcripts))
+                    reported(len(reader.transcripts))
     ordered = tuple(transcript for _, transcript in sorted(reader.transcripts.items()))
     return Recorded(ordered, dict(reader.unread))
 

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         document = _document(path, form, length, variant, results, verdict, cpu_s)
         sys.stdout.write(json.dumps(document, indent=1, sort_keys=True) + "\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in _tell(path, form, length, variant, results, verdict))
+        sys.stdout.writelines(f"{line}\n" for line in _emit(path, form, length, variant, results, verdict))
         sys.stdout.write(f"CPU: {cpu_s:.2f} s, {cpu_s / (count * length) * 1e6:.3f} s for 1,000,000 bits\n")
     return {"passed": 0, "failed": 1}.get(verdict.word, 2)
 
@@ -101,7 +101,7 @@ def _document(
     }
 
 
-def _tell(
+def _emit(
     path: Path,
     form: str,
     length: int,
@@ -116,8 +116,8 @@ def _tell(
         yield f"{'section':<9}{'test':<28}{'part':<12}{'p':>10}"
         sections = {test.name: test.section for test in suite.TESTS}
         for value in results[0]:
-            told = f"{value.p:>10.6f}" if value.p is not None else f"  not applicable: {value.reason}"
-            yield f"{sections[value.test]:<9}{value.test:<28}{value.part:<12}{told}"
+            result = f"{value.p:>10.6f}" if value.p is not None else f"  not applicable: {value.reason}"
+            yield f"{sections[value.test]:<9}{value.test:<28}{value.part:<12}{result}"
     else:
         yield f"{'test':<28}{'part':<12}{'passed':>14}{'floor':>9}{'P_T':>10}"
         yield from map(_row, verdict.families)

@@ -21,7 +21,7 @@ FORMATS: Final = ("auto", "raw", "ascii")
 _WHITE: Final = b" \t\r\n"
 _TEXT: Final = _WHITE + bytes(range(33, 127))
 _MARK: Final = b"\xef\xbb\xbf"
-_LOOKED_AT: Final = 4096
+_CHECKED: Final = 4096
 
 
 class SequenceError(ValueError):
@@ -31,7 +31,7 @@ class SequenceError(ValueError):
 def format_of(path: Path) -> str:
     """Return "ascii" if the file begins with nothing but 0, 1 and white space, else "raw". Raises SequenceError."""
     with path.open("rb") as file:
-        beginning = file.read(_LOOKED_AT)
+        beginning = file.read(_CHECKED)
     if not beginning.translate(None, b"01" + _WHITE):
         return "ascii"
     if not beginning.removeprefix(_MARK).translate(None, _TEXT):

@@ -1,6 +1,6 @@
 """The embedded books in the layouts that `rgs reconcile` reads, line by line (docs/reconciliation.md).
 
-They stand in for the files of an operator's wallet and of a regulator's system. The fields `book` and `test_register`
+They stand in for the files of an operator's wallet and of a regulator's system. The fields `book` and `test_regulator`
 mark them as embedded, so that a reconciliation cannot take them for the files of others.
 """
 
@@ -42,7 +42,7 @@ def wallet_lines(entries: Iterable[WalletEntry]) -> Iterator[bytes]:
         status = ACCEPTED
         if entry.kind == "refused_debit":
             status = REFUSED
-        elif entry.kind == "rollback" and not entry.movement_minor:
+        elif entry.kind == "rollback" and not entry.transfer_minor:
             status = TOMBSTONE
         balance = "" if entry.balance_after_minor is None else entry.balance_after_minor
         kind = entry.kind.removeprefix("refused_")
@@ -57,7 +57,7 @@ _TIMES: Final = ("open_time", "purchase_time", "end_time", "close_time")
 _DROPPED: Final = frozenset({"jurisdiction", "participation_cap_minor", *_TIMES})
 
 
-def register_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+def regulator_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     """One line for each entry of a session, then one for each day, operator and currency with its totals."""
     sessions: dict[str, tuple[str, str]] = {}
     totals: dict[tuple[str, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -67,7 +67,7 @@ def register_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
         request: dict[str, str] = entry["request"]
         time = next(request[name] for name in _TIMES if name in request)
         row: dict[str, object] = {name: value for name, value in request.items() if name not in _DROPPED}
-        row |= {"kind": _KEPT[entry["kind"]], "test_register": True, "time": time}
+        row |= {"kind": _KEPT[entry["kind"]], "test_regulator": True, "time": time}
         match entry["kind"]:
             case "opening":
                 row["regulator_session_id"] = entry["subject"]
@@ -84,8 +84,8 @@ def register_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
         sums["paid_out_minor"] += int(request.get("final_balance_minor", 0))
         yield _json_line(row)
     for (date, operator, currency), sums in sorted(totals.items()):
-        told: dict[str, object] = {"currency": currency, "date": date, "kind": "total", "operator": operator}
-        yield _json_line({**told, **{name: str(value) for name, value in sums.items()}, "test_register": True})
+        reported: dict[str, object] = {"currency": currency, "date": date, "kind": "total", "operator": operator}
+        yield _json_line({**reported, **{name: str(value) for name, value in sums.items()}, "test_regulator": True})
 
 
 def receipt_line(opening: bytes) -> bytes:

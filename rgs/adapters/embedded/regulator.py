@@ -1,11 +1,11 @@
-"""The test regulator: it stands in for a regulator's central system if the jurisdiction allows it.
+"""The test regulator: it stands in for a regulator's system if the jurisdiction allows it.
 
-It implements the port `rgs.ports.regulator.CentralSystem` with its rejections, over a `RegisterStore`
-(docs/regulator.md describes the rows). The simulated central system uses it too.
+It implements the port `rgs.ports.regulator.Regulator` with its rejections, over a `RegulatorStore`
+(docs/regulator.md describes the rows). The simulated regulator uses it too.
 
 Nobody can take it for a regulator: it speaks no regulator's protocol, its ids only look like real ones (`M...` for
 sessions, `N...` for participations), and every answer and entry is marked. A jurisdiction that does not allow a test
-register gets no session from it.
+regulator gets no session from it.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from rgs.ports.regulator import (
     check_regulator_id,
     checked_fields,
     refusal_of,
-    verify_test_register_allowed,
+    verify_test_regulator_allowed,
 )
-from rgs.store.register import ParticipationState, RegisterStore, RegisterTransaction, SessionState
+from rgs.store.regulator import ParticipationState, RegulatorStore, RegulatorTransaction, SessionState
 
 STAGES_MAX: Final = 1000
 """Most stages of one report."""
 MODULES_MAX: Final = 1000
 """Most modules of one report."""
 DAY_MS: Final = 86_400_000
-CALL_DOMAIN: Final = "rgs/test-register/call/v1"
+CALL_DOMAIN: Final = "rgs/test-regulator/call/v1"
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _SHA1: Final = re.compile(r"([0-9a-f]{40})?")
 _Request = Mapping[str, Any] | list[dict[str, str]]
-_Enter = Callable[[RegisterTransaction, int], str]
+_Enter = Callable[[RegulatorTransaction, int], str]
 
 
-class EmbeddedRegister:
-    """The test regulator over a `RegisterStore`.
+class EmbeddedRegulator:
+    """The test regulator over a `RegulatorStore`.
 
     `new_id(prefix)` makes a 16-character id that begins with `prefix`, from the server's tested entropy. `now_ms` is
     the injected clock; the sender's clock may be ahead of it by `apart_ms`. A thread of its own writes to the disk and
@@ -61,22 +61,22 @@ class EmbeddedRegister:
     """
 
     def __init__(
-        self, store: RegisterStore, new_id: Callable[[str], str], now_ms: Callable[[], int], apart_ms: int = 0
+        self, store: RegulatorStore, new_id: Callable[[str], str], now_ms: Callable[[], int], apart_ms: int = 0
     ) -> None:
         self._store = store
         self._new_id = new_id
         self._now_ms = now_ms
         self._apart_ms = apart_ms
-        self._thread = OwnThread("register", RegulatorUnavailableError)
+        self._thread = OwnThread("regulator", RegulatorUnavailableError)
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
-        """As in `CentralSystem`; JurisdictionError unless the jurisdiction allows a test register."""
-        verify_test_register_allowed(opening)
+        """As in `Regulator`; JurisdictionError unless the jurisdiction allows a test regulator."""
+        verify_test_regulator_allowed(opening)
         request = _request(opening)
         issued = self._issue("M")
 
-        def enter(book: RegisterTransaction, latest_ms: int) -> str:
-            _verify_past(opening.open_ms, latest_ms)
+        def enter(book: RegulatorTransaction, latest_ms: int) -> str:
+            _verify_not_in_future(opening.open_ms, latest_ms)
             if book.session_by_reference(opening.operator, opening.reference) is not None:
                 raise refusal_of(Rejection.REFERENCE_USED, f"session {opening.reference} was opened before")
             book.append("opening", issued, 0, request)  # an id in use violates a key of the table: unavailable
@@ -84,16 +84,16 @@ class EmbeddedRegister:
             book.add_session(SessionState(issued, opening.operator, opening.reference, cap_minor))
             return issued
 
-        return RegulatorSession(await self._perform(opening.transaction_id, request, enter), test_register=True)
+        return RegulatorSession(await self._perform(opening.transaction_id, request, enter), test_regulator=True)
 
     async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         request = _request(purchase)
         issued = self._issue("N") if purchase.purchase_no == 1 else ""
 
-        def enter(book: RegisterTransaction, latest_ms: int) -> str:
+        def enter(book: RegulatorTransaction, latest_ms: int) -> str:
             session = _open_session_of(book, purchase.regulator_session_id)
-            _verify_past(purchase.purchase_ms, latest_ms)
+            _verify_not_in_future(purchase.purchase_ms, latest_ms)
             seat = _seat_of(book, purchase)
             expected = 1 if seat is None else seat.purchases + 1
             if purchase.purchase_no != expected:
@@ -113,17 +113,17 @@ class EmbeddedRegister:
             book.save_session(session)
             return issued
 
-        return RegulatorParticipation(await self._perform(purchase.transaction_id, request, enter), test_register=True)
+        return RegulatorParticipation(await self._perform(purchase.transaction_id, request, enter), test_regulator=True)
 
     async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
-        """As in `CentralSystem`; at most `STAGES_MAX` at once."""
+        """As in `Regulator`; at most `STAGES_MAX` at once."""
         batch = tuple(stages)
         if not 1 <= len(batch) <= STAGES_MAX:
             message = f"a report holds 1 to {STAGES_MAX} stages, not {len(batch)}"
             raise InvalidFieldError(message, field="stages", limit=STAGES_MAX, value=len(batch))
         requests = [_stage_request(stage) for stage in batch]
 
-        def enter(book: RegisterTransaction, latest_ms: int) -> str:
+        def enter(book: RegulatorTransaction, latest_ms: int) -> str:
             seats: dict[str, ParticipationState] = {}
             for index, (stage, request) in enumerate(zip(batch, requests, strict=True)):
                 try:
@@ -138,17 +138,17 @@ class EmbeddedRegister:
         return await self._entered(transaction_id, requests, enter)
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         request = _request(end)
 
-        def enter(book: RegisterTransaction, latest_ms: int) -> str:
+        def enter(book: RegulatorTransaction, latest_ms: int) -> str:
             seat = book.participation(end.regulator_participation_id)
             session = book.session(end.regulator_session_id)
             if seat is None or session is None or seat.regulator_session_id != session.regulator_session_id:
                 raise refusal_of(Rejection.UNKNOWN_PARTICIPATION, "no such participation in that session")
             if seat.ended:
                 raise refusal_of(Rejection.ENDED_TWICE, "the participation has ended before")
-            _verify_past(end.end_ms, latest_ms)
+            _verify_not_in_future(end.end_ms, latest_ms)
             if end.rounds != seat.stages:
                 raise _unexpected(Rejection.ROUNDS_MISMATCH, "number of rounds", seat.stages, end.rounds)
             if end.final_balance_minor != seat.balance_minor:
@@ -164,12 +164,12 @@ class EmbeddedRegister:
         return await self._entered(end.transaction_id, request, enter)
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         request = _request(close)
 
-        def enter(book: RegisterTransaction, latest_ms: int) -> str:
+        def enter(book: RegulatorTransaction, latest_ms: int) -> str:
             session = _open_session_of(book, close.regulator_session_id)
-            _verify_past(close.close_ms, latest_ms)
+            _verify_not_in_future(close.close_ms, latest_ms)
             if session.seated:
                 message = f"{session.seated} participations have not ended"
                 raise refusal_of(Rejection.SEATED, message, value=session.seated)
@@ -181,14 +181,14 @@ class EmbeddedRegister:
         return await self._entered(close.transaction_id, request, enter)
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
-        """As in `CentralSystem`. Each alignment of a day is an entry of its own; the last one stands."""
+        """As in `Regulator`. Each alignment of a day is an entry of its own; the last one stands."""
         totals = checked_fields(alignment.totals)
         request = {**_request(alignment), "totals": {name: str(value) for name, value in totals.items()}}
         operator, currency, day = alignment.operator, alignment.currency, alignment.day
         subject = f"{operator}:{currency}:{day}"
 
-        def enter(book: RegisterTransaction, latest_ms: int) -> str:
-            _verify_past(parse_date(day) + DAY_MS, latest_ms)
+        def enter(book: RegulatorTransaction, latest_ms: int) -> str:
+            _verify_not_in_future(parse_date(day) + DAY_MS, latest_ms)
             for (name, value), held in zip(totals.items(), book.day_totals(operator, currency, day), strict=True):
                 if value != held:
                     raise _unexpected(Rejection.TOTALS_MISMATCH, name, held, value)
@@ -198,7 +198,7 @@ class EmbeddedRegister:
         return await self._entered(alignment.transaction_id, request, enter)
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
-        """As in `CentralSystem`; at most `MODULES_MAX` at once."""
+        """As in `Regulator`; at most `MODULES_MAX` at once."""
         names = [module.name for module in report.modules]
         if not 1 <= len(names) <= MODULES_MAX or len(set(names)) != len(names):
             message = f"a report holds 1 to {MODULES_MAX} modules, each once"
@@ -218,8 +218,8 @@ class EmbeddedRegister:
         ]
         request = {"modules": modules, "node": node, "report_time": format_time(report.report_ms)}
 
-        def enter(book: RegisterTransaction, latest_ms: int) -> str:
-            _verify_past(report.report_ms, latest_ms)
+        def enter(book: RegulatorTransaction, latest_ms: int) -> str:
+            _verify_not_in_future(report.report_ms, latest_ms)
             book.append("modules", node, book.last_number(node, "modules") + 1, request)
             return ""
 
@@ -242,7 +242,7 @@ class EmbeddedRegister:
 
     async def _entered(self, transaction_id: str, request: _Request, enter: _Enter) -> RegulatorReceipt:
         await self._perform(transaction_id, request, enter)
-        return RegulatorReceipt(transaction_id, test_register=True)
+        return RegulatorReceipt(transaction_id, test_regulator=True)
 
     async def _perform(self, transaction_id: str, request: _Request, enter: _Enter) -> str:
         """The answer to the first call of this transaction id, an earlier one or this."""
@@ -266,7 +266,7 @@ class EmbeddedRegister:
 # --- rules that several messages or stages share ---------------------------------------------------------------
 
 
-def _open_session_of(book: RegisterTransaction, regulator_session_id: str) -> SessionState:
+def _open_session_of(book: RegulatorTransaction, regulator_session_id: str) -> SessionState:
     session = book.session(regulator_session_id)
     if session is None:
         raise refusal_of(Rejection.UNKNOWN_SESSION, f"there is no session {regulator_session_id}")
@@ -275,7 +275,7 @@ def _open_session_of(book: RegisterTransaction, regulator_session_id: str) -> Se
     return session
 
 
-def _seat_of(book: RegisterTransaction, purchase: Purchase) -> ParticipationState | None:
+def _seat_of(book: RegulatorTransaction, purchase: Purchase) -> ParticipationState | None:
     """The running participation that the purchase adds to; None for the first purchase of a player without one."""
     seat = book.participation_by_reference(purchase.regulator_session_id, purchase.reference)
     if seat is None:
@@ -289,7 +289,7 @@ def _seat_of(book: RegisterTransaction, purchase: Purchase) -> ParticipationStat
 
 
 def _enter_stage(
-    book: RegisterTransaction,
+    book: RegulatorTransaction,
     seats: dict[str, ParticipationState],
     stage: StageReport,
     request: dict[str, str],
@@ -308,7 +308,7 @@ def _enter_stage(
         raise refusal_of(Rejection.PARTICIPATION_ENDED, "the participation has ended")
     if stage.stage_no != seat.stages + 1:
         raise _unexpected(Rejection.STAGE_GAP, "stage number", seat.stages + 1, stage.stage_no)
-    _verify_past(stage.end_ms, latest_ms)
+    _verify_not_in_future(stage.end_ms, latest_ms)
     # IT-06 (amounts of the balance). What had been bought when the stage began: as for the stage before it, or some
     # purchases more. Later purchases may be entered already: they arrive at once, stages arrive in batches.
     counted_minor = stage.available_minor + seat.staked_minor - seat.returned_minor
@@ -343,11 +343,11 @@ def _request(message: Any) -> dict[str, Any]:
     return request
 
 
-def _verify_past(time_ms: int, latest_ms: int) -> None:
+def _verify_not_in_future(time_ms: int, latest_ms: int) -> None:
     if time_ms > latest_ms:
-        told, latest = format_time(time_ms), format_time(latest_ms)
-        message = f"{told} is in the future; the register accepts times until {latest}"
-        raise refusal_of(Rejection.DATE_IN_FUTURE, message, limit=latest, value=told)
+        result, latest = format_time(time_ms), format_time(latest_ms)
+        message = f"{result} is in the future; the regulator accepts times until {latest}"
+        raise refusal_of(Rejection.DATE_IN_FUTURE, message, limit=latest, value=result)
 
 
 def _unexpected(rejection: Rejection, what: str, expected: int, value: int) -> RgsError:

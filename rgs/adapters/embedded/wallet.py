@@ -1,6 +1,6 @@
 """The embedded wallet of demo and development, behind the port `rgs.ports.wallet`.
 
-It works over a `WalletStore`; docs/register-and-wallet.md describes the rows. Amounts are whole minor units, and no
+It works over a `WalletStore`; docs/embedded-books.md describes the rows. Amounts are whole minor units, and no
 balance falls below zero. Play cannot open accounts.
 """
 

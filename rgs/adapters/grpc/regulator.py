@@ -1,10 +1,10 @@
-"""The regulator's central system over gRPC: `rgs.regulator.v1.CentralSystemService` behind the port `CentralSystem`.
+"""The regulator's system over gRPC: `rgs.regulator.v1.RegulatorService` behind the port `Regulator`.
 
 It implements ARCHITECTURE 2.17 (stable ids, unknown is a state) and regulation PG-11 (transaction ids). Each call is
 sent once, with an attempt id of its own; the caller repeats it with the same transaction id. Only a rejection in
 REFUSALS, under its code, is a refusal; ALIGNMENT_RUNNING means "later" and is unavailable. An answer for another
 transaction, or with a malformed id, is unknown and reported. The caller checks whether a purchase's id is that of the
-participation. A test register is refused if the jurisdiction allows none.
+participation. A test regulator is refused if the jurisdiction allows none.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from rgs.ports.regulator import (
     check_regulator_id,
     checked_fields,
     refusal_of,
-    verify_test_register_allowed,
+    verify_test_regulator_allowed,
 )
 from rgs.regulator.v1 import regulator_pb2 as pb
-from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
+from rgs.regulator.v1.regulator_pb2_grpc import RegulatorServiceStub
 
 if TYPE_CHECKING:  # the typed stubs know it, the generated code does not
-    from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceAsyncStub
+    from rgs.regulator.v1.regulator_pb2_grpc import RegulatorServiceAsyncStub
 
 DOMAIN: Final = "rgs.regulator.v1"
 ALIGNMENT_RUNNING: Final = "ALIGNMENT_RUNNING"
@@ -66,7 +66,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "PARTICIPATION_ENDED": RefusalRow(_STATE, "The participation has ended."),
     "PURCHASE_GAP": RefusalRow(_STATE, "Not the purchase number that comes next; `limit` is."),
     "ABOVE_MAXIMUM": RefusalRow(_STATE, "All purchases of the participation together would exceed the cap."),
-    "LIMIT_REACHED": RefusalRow(_STATE, "A limit of the player's that the central system keeps."),
+    "LIMIT_REACHED": RefusalRow(_STATE, "A limit of the player's that the regulator keeps."),
     "STAGE_GAP": RefusalRow(_STATE, "Not the stage number that comes next; `limit` is; `index`."),
     "AVAILABLE_MISMATCH": RefusalRow(_STATE, "Not a balance that the purchases and stages before it leave; `index`."),
     "STAKE_NOT_COVERED": RefusalRow(_STATE, "More staked than was bought and returned; `index`."),
@@ -85,8 +85,8 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
 """All reasons of `Rejection`, and ALIGNMENT_RUNNING. A reason under another code is unknown."""
 
 
-class GrpcCentralSystem(Peer):
-    """The central system. `new_id` makes ULIDs for attempts, `now_ms` is a monotonic clock.
+class GrpcRegulator(Peer):
+    """The regulator. `new_id` makes ULIDs for attempts, `now_ms` is a monotonic clock.
 
     It is made and used in one event loop.
     """
@@ -110,53 +110,53 @@ class GrpcCentralSystem(Peer):
             on_contradiction=on_contradiction,
         )
         self._new_id = new_id
-        self._stub: CentralSystemServiceAsyncStub = CentralSystemServiceStub(self.channel)
+        self._stub: RegulatorServiceAsyncStub = RegulatorServiceStub(self.channel)
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
-        """As in `CentralSystem`; JurisdictionError if a test register answers and none is allowed."""
+        """As in `Regulator`; JurisdictionError if a test regulator answers and none is allowed."""
         request = pb.OpenSessionRequest(attempt_id=self._new_id(), **_fields(opening))
         judge = _issuing(request, "regulator_session_id")
         response: pb.OpenSessionResponse = await self._call(self._stub.OpenSession, "OpenSession", request, judge)
-        if response.test_register:
-            verify_test_register_allowed(opening)
-        return RegulatorSession(response.regulator_session_id, response.test_register)
+        if response.test_regulator:
+            verify_test_regulator_allowed(opening)
+        return RegulatorSession(response.regulator_session_id, response.test_regulator)
 
     async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         request = pb.BuyParticipationRequest(attempt_id=self._new_id(), **_fields(purchase))
         judge = _issuing(request, "regulator_participation_id")
         response: pb.BuyParticipationResponse = await self._call(
             self._stub.BuyParticipation, "BuyParticipation", request, judge
         )
-        return RegulatorParticipation(response.regulator_participation_id, response.test_register)
+        return RegulatorParticipation(response.regulator_participation_id, response.test_regulator)
 
     async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         request = pb.ReportStagesRequest(
             attempt_id=self._new_id(),
             transaction_id=check_ulid(transaction_id, "transaction_id"),
             stages=[pb.Stage(**_fields(stage)) for stage in stages],
         )
-        return await self._told(self._stub.ReportStages, "ReportStages", request)
+        return await self._reported(self._stub.ReportStages, "ReportStages", request)
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         request = pb.EndParticipationRequest(attempt_id=self._new_id(), **_fields(end))
-        return await self._told(self._stub.EndParticipation, "EndParticipation", request)
+        return await self._reported(self._stub.EndParticipation, "EndParticipation", request)
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         request = pb.CloseSessionRequest(attempt_id=self._new_id(), **_fields(close))
-        return await self._told(self._stub.CloseSession, "CloseSession", request)
+        return await self._reported(self._stub.CloseSession, "CloseSession", request)
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         totals = pb.DayTotals(**checked_fields(alignment.totals))
         request = pb.AlignDayRequest(attempt_id=self._new_id(), **{**_fields(alignment), "totals": totals})
-        return await self._told(self._stub.AlignDay, "AlignDay", request)
+        return await self._reported(self._stub.AlignDay, "AlignDay", request)
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
-        """As in `CentralSystem`."""
+        """As in `Regulator`."""
         request = pb.ReportModulesRequest(
             attempt_id=self._new_id(),
             transaction_id=check_ulid(report.transaction_id, "transaction_id"),
@@ -167,11 +167,11 @@ class GrpcCentralSystem(Peer):
             ],
             report_time=_timestamp(report.report_ms),
         )
-        return await self._told(self._stub.ReportModules, "ReportModules", request)
+        return await self._reported(self._stub.ReportModules, "ReportModules", request)
 
-    async def _told(self, method: Any, name: str, request: Any) -> RegulatorReceipt:
+    async def _reported(self, method: Any, name: str, request: Any) -> RegulatorReceipt:
         response = await self._call(method, name, request, _agreeing(request))
-        return RegulatorReceipt(response.transaction_id, response.test_register)
+        return RegulatorReceipt(response.transaction_id, response.test_regulator)
 
     async def _call(self, method: Any, name: str, request: Any, judge: Callable[[Any], str]) -> Any:
         try:
@@ -217,5 +217,5 @@ def _refusal(refused: RefusedError) -> RgsError:
         if refused.retry_after_ms:
             later.metadata["retry_after_ms"] = str(refused.retry_after_ms)
         return later
-    told = {key: refused.metadata[key] for key in ("limit", "value", "index") if key in refused.metadata}
-    return refusal_of(Rejection(refused.reason), refused.message, field=refused.metadata.get("field"), **told)
+    result = {key: refused.metadata[key] for key in ("limit", "value", "index") if key in refused.metadata}
+    return refusal_of(Rejection(refused.reason), refused.message, field=refused.metadata.get("field"), **result)

@@ -25,7 +25,16 @@ from rgs.core.errors import (
 )
 from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
-from rgs.ports.wallet import Balance, Leg, Receipt, TransactionStatus, Transfer, Wallet, check_credit, check_debit
+from rgs.ports.wallet import (
+    Balance,
+    Receipt,
+    TransactionStatus,
+    Transfer,
+    TransferPurpose,
+    Wallet,
+    check_credit,
+    check_debit,
+)
 from rgs.wallet.v1 import wallet_pb2 as pb
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 
@@ -70,11 +79,11 @@ _ERROR_OF: Final[Mapping[str, type[RgsError]]] = {
     "INSUFFICIENT_FUNDS": InsufficientFundsError,
 }
 _Statuses = frozenset[pb.TransactionStatus.ValueType]
-_LEGS: Final[Mapping[Leg, pb.Leg.ValueType]] = {
-    Leg.PURCHASE: pb.LEG_PURCHASE,
-    Leg.PAYOUT: pb.LEG_PAYOUT,
-    Leg.BET: pb.LEG_BET,
-    Leg.RETURN: pb.LEG_RETURN,
+_PURPOSES: Final[Mapping[TransferPurpose, pb.TransferPurpose.ValueType]] = {
+    TransferPurpose.PURCHASE: pb.TRANSFER_PURPOSE_PURCHASE,
+    TransferPurpose.PAYOUT: pb.TRANSFER_PURPOSE_PAYOUT,
+    TransferPurpose.BET: pb.TRANSFER_PURPOSE_BET,
+    TransferPurpose.RETURN: pb.TRANSFER_PURPOSE_RETURN,
 }
 _STATUSES: Final = {
     pb.TRANSACTION_STATUS_ACCEPTED: TransactionStatus.ACCEPTED,
@@ -117,17 +126,17 @@ class GrpcWallet(Peer):
     async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
         """As in `Wallet`."""
         message = _message(check_debit(transfer))
-        request = pb.DebitRequest(attempt_id=self._new_id(), movement=message, session_token=session_token)
+        request = pb.DebitRequest(attempt_id=self._new_id(), transfer=message, session_token=session_token)
         return await self._move(self._stub.Debit, "Debit", request, _MOVED)
 
     async def credit(self, transfer: Transfer) -> Receipt:
         """As in `Wallet`."""
-        request = pb.CreditRequest(attempt_id=self._new_id(), movement=_message(check_credit(transfer)))
+        request = pb.CreditRequest(attempt_id=self._new_id(), transfer=_message(check_credit(transfer)))
         return await self._move(self._stub.Credit, "Credit", request, _MOVED)
 
     async def rollback(self, transfer: Transfer) -> Receipt:
         """As in `Wallet`."""
-        request = pb.RollbackRequest(attempt_id=self._new_id(), movement=_message(check_debit(transfer)))
+        request = pb.RollbackRequest(attempt_id=self._new_id(), transfer=_message(check_debit(transfer)))
         return await self._move(self._stub.Rollback, "Rollback", request, _UNDONE)
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
@@ -172,9 +181,9 @@ class GrpcWallet(Peer):
         repeated = ("transaction_id", "player", "currency", "amount_minor")
 
         def judge(response: Any) -> str:
-            return _differing(response.receipt, request.movement, *repeated) or _judged(response.receipt, statuses)
+            return _differing(response.receipt, request.transfer, *repeated) or _judged(response.receipt, statuses)
 
-        response = await self._call(method, name, request, judge, request.movement.transaction_id)
+        response = await self._call(method, name, request, judge, request.transfer.transaction_id)
         return _receipt(response.receipt)
 
     async def _call(
@@ -224,21 +233,21 @@ class RoutedWallet:
         return wallet
 
 
-def _message(transfer: Transfer) -> pb.Movement:
-    return pb.Movement(
+def _message(transfer: Transfer) -> pb.Transfer:
+    return pb.Transfer(
         transaction_id=transfer.transaction_id,
         operator=transfer.operator,
         player=transfer.player,
         currency=transfer.currency,
         amount_minor=transfer.amount_minor,
         reference=transfer.reference,
-        leg=_LEGS[transfer.leg],
+        purpose=_PURPOSES[transfer.purpose],
         round_reference=transfer.round_reference,
     )
 
 
-def _differing(told: Message, asked: Message, *names: str) -> str:
-    return next((name for name in names if getattr(told, name) != getattr(asked, name)), "")
+def _differing(reported: Message, requested: Message, *names: str) -> str:
+    return next((name for name in names if getattr(reported, name) != getattr(requested, name)), "")
 
 
 def _judged(receipt: pb.Receipt, statuses: _Statuses) -> str:
@@ -256,9 +265,9 @@ def _receipt(receipt: pb.Receipt) -> Receipt:
 
 
 def _refusal(refused: RefusedError, transaction_id: str) -> RgsError:
-    told = {key: refused.metadata[key] for key in ("limit", "value") if key in refused.metadata}
+    reported = {key: refused.metadata[key] for key in ("limit", "value") if key in refused.metadata}
     field = refused.metadata.get("field")
     error = _ERROR_OF.get(refused.reason, WalletRefusedError)
     if error is WalletRefusedError:
-        told["refusal"] = refused.reason
-    return error(refused.message, field=field, **{"transaction_id": transaction_id, **told})
+        reported["refusal"] = refused.reason
+    return error(refused.message, field=field, **{"transaction_id": transaction_id, **reported})

@@ -16,15 +16,15 @@ from rgs.core.reconcile.classes import BreakClass
 from rgs.core.reconcile.facts import Break, WalletRow
 from rgs.core.reconcile.matching import ACCEPTED, DEBIT, Terms
 
-Told = tuple[WalletRow, bool]
+Reported = tuple[WalletRow, bool]
 """A row, and whether it is passed over, because its transaction is a break already."""
 
 
-def match_balances(rows: Iterable[Told], terms: Terms) -> Iterator[Break]:
+def match_balances(rows: Iterable[Reported], terms: Terms) -> Iterator[Break]:
     """The breaks of one account. Its rows come in order of time."""
     standing: set[int] = set()
     """What the account may hold now: two values after a wrong balance, none if it is unknown."""
-    for _, moment in groupby(rows, key=lambda told: told[0].time_ms):
+    for _, moment in groupby(rows, key=lambda reported: reported[0].time_ms):
         waiting = list(moment)
         if ends := _ends_of_chain(waiting, standing):
             standing, waiting = ends, []
@@ -42,7 +42,7 @@ def match_balances(rows: Iterable[Told], terms: Terms) -> Iterator[Break]:
                     yield _differs(row, after, min(due))
 
 
-def _ends_of_chain(moment: Sequence[Told], standing: set[int]) -> set[int]:
+def _ends_of_chain(moment: Sequence[Reported], standing: set[int]) -> set[int]:
     """The balance after all rows of one moment, if in some order each begins where the one before ended; else empty.
 
     It is a trail over all edges of a graph whose nodes are balances (Euler, Hierholzer). A circle ends where it began:
@@ -77,7 +77,7 @@ def _ends_of_chain(moment: Sequence[Told], standing: set[int]) -> set[int]:
     return {balance for balance, more in odd.items() if more < 0} or begins
 
 
-def _next(waiting: Sequence[Told], standing: set[int]) -> int:
+def _next(waiting: Sequence[Reported], standing: set[int]) -> int:
     """The first of the rows of one moment: one that fits the account; else one whose balance is not compared; else one
     whose wrong balance hides that another follows it; else one that follows no other.
     """
@@ -89,7 +89,7 @@ def _next(waiting: Sequence[Told], standing: set[int]) -> int:
         lambda row, _: any(before + _moved(row) in begins for before in standing),
         lambda row, _: _before(row) not in ends,
     )
-    return next((place for fits in choices for place, told in enumerate(waiting) if fits(*told)), 0)
+    return next((place for fits in choices for place, reported in enumerate(waiting) if fits(*reported)), 0)
 
 
 def _before(row: WalletRow) -> int | None:

@@ -103,7 +103,7 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     ),
     BreakClass.MISSING_AT_REGULATOR: Meaning(
         "Missing at the regulator",
-        "A purchase or a stage that is signed is not in the regulator's register.",
+        "A purchase or a stage that is signed is not in the regulator's book.",
         "Compliance break: report it again with the same id; tell the compliance officer.",
     ),
     BreakClass.LINK_MISSING: Meaning(

@@ -4,7 +4,7 @@ Statements are taken in the order of the replay; each row says whether every che
 with open sessions. A transfer or session whose private block is absent is named in `missing` and has no id; it is then
 matched by its participation and session (`rgs.store.reconciliation`).
 
-A `money_leg` names its transaction in the body, a purchase and the end of a participation in the private block.
+A `transfer` names its transaction in the body, a purchase and the end of a participation in the private block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rgs.core.replay.reading import Statement
 from rgs.core.statements import UnhandledKindError
 from rgs.core.times import parse_time
 
-LEGS, SEATS, SESSIONS = "legs", "seats", "sessions"
+TRANSFERS, SEATS, SESSIONS = "transfers", "seats", "sessions"
 FINISH_AFTER_S: Final = 86_400
 """If the jurisdiction is not in the files."""
 NO_BLOCK: Final = "private block is absent: there is no id to match by"
@@ -50,7 +50,7 @@ class _Session:
     game: str = ""
     player: str = ""
     regulator_session_id: str = ""
-    test_register: bool = False
+    test_regulator: bool = False
     finish_after_ms: int = FINISH_AFTER_S * 1000
     opened_ms: int = 0
     closed_ms: int = 0
@@ -81,7 +81,7 @@ class Extract:
         self._sessions: dict[str, _Session] = {}
         self.newest_ms = 0
         self.operators: set[str] = set()
-        self.test_register = False
+        self.test_regulator = False
         self.missing: dict[str, str] = {}
         """Statements without their private block -> their session, empty for a transfer."""
 
@@ -103,10 +103,10 @@ class Extract:
                 session.is_sound &= is_sound
             case "purchase":
                 session.participation_id, session.bought_minor = body["participation_id"], body["bought_minor"]
-                yield from self._leg(session, statement, block, (DEBIT, body["amount_minor"]), is_sound=is_sound)
-            case "money_leg":
+                yield from self._transfer(session, statement, block, (DEBIT, body["amount_minor"]), is_sound=is_sound)
+            case "transfer":
                 moved = (body["direction"], body["amount_minor"])
-                yield from self._leg(session, statement, block, moved, is_sound=is_sound)
+                yield from self._transfer(session, statement, block, moved, is_sound=is_sound)
             case "round_opening":
                 staked = sum(int(bet["amount_minor"]) for bet in body["seat"]["bets"])
                 session.seat = _Seat(
@@ -122,7 +122,9 @@ class Extract:
                 session.bought_minor, session.paid_out_minor = body["bought_minor"], body["paid_out_minor"]
                 session.participation_id = body["participation_id"]
                 session.ending_ms = _begun_ms(block.get("wallet_transaction_id", ""), session.linked_ms, time_ms)
-                yield from self._leg(session, statement, block, (CREDIT, session.paid_out_minor), is_sound=is_sound)
+                yield from self._transfer(
+                    session, statement, block, (CREDIT, session.paid_out_minor), is_sound=is_sound
+                )
             case "session_close":
                 session.closed_ms, session.is_sound = time_ms, session.is_sound & is_sound
                 yield from self._done(self._sessions.pop(session.session_id))
@@ -138,18 +140,18 @@ class Extract:
     def _open(self, session: _Session, statement: Statement, block: dict[str, str], time_ms: int) -> None:
         body: dict[str, Any] = statement.body
         session.operator, session.currency, session.game = body["operator"], body["currency"], body["ruleset"]["id"]
-        session.test_register, session.opened_ms, session.is_whole = body["test_register"], time_ms, True
+        session.test_regulator, session.opened_ms, session.is_whole = body["test_regulator"], time_ms, True
         session.player = block.get("player", "")
         session.regulator_session_id = block.get("regulator_session_id", "")
         jurisdiction = self._rulebook.jurisdiction(body["jurisdiction"])
         own_s = jurisdiction.finish_after_s if jurisdiction else FINISH_AFTER_S
         session.finish_after_ms = 1000 * (own_s if self._overdue_s is None else self._overdue_s)
         self.operators.add(session.operator)
-        self.test_register |= session.test_register
+        self.test_regulator |= session.test_regulator
         if statement.private is None and self._is_compared(session):
             self.missing[statement.hash] = session.session_id
 
-    def _leg(
+    def _transfer(
         self,
         session: _Session,
         statement: Statement,
@@ -167,7 +169,7 @@ class Extract:
         kind, amount = moved
         time_ms = parse_time(body["time"])
         yield (
-            LEGS,
+            TRANSFERS,
             (
                 transaction_id,
                 kind,

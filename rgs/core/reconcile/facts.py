@@ -13,8 +13,8 @@ from rgs.core.statements import format_canonical
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
-    """A transfer that a verified statement names. `source` is purchase, participation_end or money_leg. `is_sound` is
+class SignedTransfer:
+    """A transfer that a verified statement names. `source` is purchase, participation_end or transfer. `is_sound` is
     False if a check of the replay failed on it or on its session's link. The request to the wallet lies between
     `begun_ms` and `time_ms`; that for the credit of a single bet after `time_ms`.
     """
@@ -59,7 +59,7 @@ class WalletRow:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A purchase as the regulator's register holds it, with the currency of its session there. `is_session_known`: the
+    """A purchase as the regulator's book holds it, with the currency of its session there. `is_session_known`: the
     record has its session.
     """
 
@@ -106,7 +106,7 @@ class SeatFact:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage as the regulator's register holds it."""
+    """A stage as the regulator's book holds it."""
 
     regulator_session_id: str
     regulator_participation_id: str
@@ -144,7 +144,7 @@ class SessionFact:
     game: str
     player: str
     regulator_session_id: str
-    test_register: bool
+    test_regulator: bool
     opened_ms: int
     closed_ms: int
     ending_ms: int
@@ -162,8 +162,8 @@ class SessionFact:
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterSession:
-    """A session as the regulator's register holds it, with its close."""
+class RegulatorSession:
+    """A session as the regulator's book holds it, with its close."""
 
     regulator_session_id: str
     reference: str
@@ -171,14 +171,14 @@ class RegisterSession:
     currency: str
     opened_ms: int
     ruleset: str
-    test_register: bool
+    test_regulator: bool
     closes: int
     closed_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterEnd:
-    """The end of a participation as the regulator's register holds it."""
+class RegulatorEnd:
+    """The end of a participation as the regulator's book holds it."""
 
     regulator_session_id: str
     regulator_participation_id: str

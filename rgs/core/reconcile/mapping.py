@@ -1,4 +1,4 @@
-"""A mapping file: how another layout of wallet statement, receipts or register becomes ours (docs/reconciliation.md).
+"""A mapping file: how another layout of wallet statement, receipts or regulator becomes ours (docs/reconciliation.md).
 
 It is TOML, and an unknown key is an error. Nothing is guessed: an amount with more decimals than the currency has is
 refused, and so is a local time that the clock showed twice or never.

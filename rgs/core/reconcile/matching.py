@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rgs.core.amounts import format_money
 from rgs.core.reconcile.classes import CLOCK_LIMIT_S, BreakClass
-from rgs.core.reconcile.facts import Break, Leg, Ticket, WalletRow
+from rgs.core.reconcile.facts import Break, SignedTransfer, Ticket, WalletRow
 from rgs.core.times import format_time
 
 ACCEPTED, REFUSED, PENDING, TOMBSTONE = "accepted", "refused", "pending", "tombstone"
@@ -67,19 +67,19 @@ class Terms:
 
 
 def match_money(
-    key: str, legs: Sequence[Leg], rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms
+    key: str, transfers: Sequence[SignedTransfer], rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms
 ) -> Iterator[Break]:
     """The breaks of one transaction id, most often none."""
-    if any(not leg.is_sound for leg in legs):
+    if any(not transfer.is_sound for transfer in transfers):
         return  # the failed check is a break already
-    standing = [leg for leg in legs if leg.kind != ROLLBACK]
-    cancelled = {leg.kind for leg in legs} >= {ROLLBACK}
+    standing = [transfer for transfer in transfers if transfer.kind != ROLLBACK]
+    cancelled = {transfer.kind for transfer in transfers} >= {ROLLBACK}
     if standing and not cancelled:
         if len(standing) > 1:
-            found = tuple((f"statement {leg.statement}", _money(leg)) for leg in standing)
-            yield _of_leg(BreakClass.DUPLICATE, standing[0], found, ("statements",))
+            found = tuple((f"statement {transfer.statement}", _money(transfer)) for transfer in standing)
+            yield _of_transfer(BreakClass.DUPLICATE, standing[0], found, ("statements",))
             return
-        yield from _match_leg(standing[0], rows, tickets, terms)
+        yield from _match_transfer(standing[0], rows, tickets, terms)
     else:
         yield from _match_nothing(key, rows, tickets, terms)
 
@@ -101,119 +101,129 @@ class _Other(NamedTuple):
     is_short: bool
 
 
-def _match_leg(leg: Leg, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
+def _match_transfer(
+    transfer: SignedTransfer, rows: Sequence[WalletRow], tickets: Sequence[Ticket], terms: Terms
+) -> Iterator[Break]:
     moved = [row for row in rows if row.status == ACCEPTED and row.kind != ROLLBACK]
     differing: dict[tuple[BreakClass, str], list[_Other]] = {}
     for row in moved if terms.wallet else ():
-        if (fault := _fault_of_row(leg, row, terms)) is not None:
-            other = _Other("wallet", fault[2], row.time_ms, _distance(row, leg), _is_short(row, leg))
+        if (fault := _fault_of_row(transfer, row, terms)) is not None:
+            other = _Other("wallet", fault[2], row.time_ms, _distance(row, transfer), _is_short(row, transfer))
             differing.setdefault(fault[:2], []).append(other)
     for ticket in tickets:
-        if (fault := _fault_of_ticket(leg, ticket, terms)) is not None:
-            off_minor = abs(ticket.amount_minor - leg.amount_minor)
+        if (fault := _fault_of_ticket(transfer, ticket, terms)) is not None:
+            off_minor = abs(ticket.amount_minor - transfer.amount_minor)
             other = _Other("regulator", fault[2], ticket.time_ms, off_minor, is_short=False)
             differing.setdefault(fault[:2], []).append(other)
     for (kind, ours), others in sorted(differing.items()):
-        times = [leg.time_ms, *(other.time_ms for other in others if kind is BreakClass.TIME_DIFFERS)]
+        times = [transfer.time_ms, *(other.time_ms for other in others if kind is BreakClass.TIME_DIFFERS)]
         if not any(map(terms.is_due, times)):
             continue
         is_money = kind in {BreakClass.AMOUNT_DIFFERS, BreakClass.DIRECTION_DIFFERS}
-        told = _of_leg(
+        result = _of_transfer(
             kind,
-            leg,
+            transfer,
             (("statements", ours), *((other.source, other.says) for other in others)),
             ("statements", *dict.fromkeys(other.source for other in others)),
-            amount_minor=max(other.off_minor for other in others) if is_money else leg.amount_minor,
+            amount_minor=max(other.off_minor for other in others) if is_money else transfer.amount_minor,
         )
-        yield replace(told, is_owed=is_money and any(other.is_short for other in others))
+        yield replace(result, is_owed=is_money and any(other.is_short for other in others))
     if terms.wallet:
-        yield from _match_times(leg, moved, rows, terms)
-    if terms.regulator and leg.source == "purchase" and terms.is_due(leg.time_ms):
-        yield from _match_tickets(leg, tickets, terms)
+        yield from _match_times(transfer, moved, rows, terms)
+    if terms.regulator and transfer.source == "purchase" and terms.is_due(transfer.time_ms):
+        yield from _match_tickets(transfer, tickets, terms)
 
 
-def _fault_of_row(leg: Leg, row: WalletRow, terms: Terms) -> Fault | None:
+def _fault_of_row(transfer: SignedTransfer, row: WalletRow, terms: Terms) -> Fault | None:
     """The most urgent difference between a transfer and a row that moved its money."""
-    if leg.currency and row.currency != leg.currency:
-        return BreakClass.CURRENCY_DIFFERS, _money(leg), _money(row)
-    if row.kind != leg.kind:
-        return BreakClass.DIRECTION_DIFFERS, _money(leg), _money(row)
-    if row.amount_minor != leg.amount_minor:
-        return BreakClass.AMOUNT_DIFFERS, _money(leg), _money(row)
-    if leg.player and row.player and row.player != leg.player:
-        return BreakClass.CONTENT_DIFFERS, f"player {leg.player}", f"player {row.player}"
-    if leg.operator and row.operator and row.operator != leg.operator:
-        return BreakClass.OPERATOR_DIFFERS, f"operator {leg.operator}", f"operator {row.operator}"
-    if row.reference and row.reference not in _references(leg):
-        return BreakClass.CONTENT_DIFFERS, f"reference {leg.reference}", f"reference {row.reference}"
-    return _fault_of_time(leg, row.time_ms, terms)
+    if transfer.currency and row.currency != transfer.currency:
+        return BreakClass.CURRENCY_DIFFERS, _money(transfer), _money(row)
+    if row.kind != transfer.kind:
+        return BreakClass.DIRECTION_DIFFERS, _money(transfer), _money(row)
+    if row.amount_minor != transfer.amount_minor:
+        return BreakClass.AMOUNT_DIFFERS, _money(transfer), _money(row)
+    if transfer.player and row.player and row.player != transfer.player:
+        return BreakClass.CONTENT_DIFFERS, f"player {transfer.player}", f"player {row.player}"
+    if transfer.operator and row.operator and row.operator != transfer.operator:
+        return BreakClass.OPERATOR_DIFFERS, f"operator {transfer.operator}", f"operator {row.operator}"
+    if row.reference and row.reference not in _references(transfer):
+        return BreakClass.CONTENT_DIFFERS, f"reference {transfer.reference}", f"reference {row.reference}"
+    return _fault_of_time(transfer, row.time_ms, terms)
 
 
-def _references(leg: Leg) -> tuple[str, ...]:
+def _references(transfer: SignedTransfer) -> tuple[str, ...]:
     """What a wallet may keep of the reference: for a single bet the session is enough."""
-    return (leg.reference, leg.session_id) if leg.source == "money_leg" else (leg.reference,)
+    return (transfer.reference, transfer.session_id) if transfer.source == "transfer" else (transfer.reference,)
 
 
-def _fault_of_ticket(leg: Leg, ticket: Ticket, terms: Terms) -> Fault | None:
-    if ticket.amount_minor != leg.amount_minor:
-        theirs = format_money(ticket.amount_minor, leg.currency)
-        return BreakClass.AMOUNT_DIFFERS, format_money(leg.amount_minor, leg.currency), theirs
+def _fault_of_ticket(transfer: SignedTransfer, ticket: Ticket, terms: Terms) -> Fault | None:
+    if ticket.amount_minor != transfer.amount_minor:
+        theirs = format_money(ticket.amount_minor, transfer.currency)
+        return BreakClass.AMOUNT_DIFFERS, format_money(transfer.amount_minor, transfer.currency), theirs
     for name, ours, theirs in (
-        ("player", leg.player, ticket.player),
-        ("regulator session", leg.regulator_session_id, ticket.regulator_session_id),
-        ("regulator participation", leg.regulator_participation_id, ticket.regulator_participation_id),
-        ("transaction", leg.transaction_id, ticket.transaction_id),
-        ("purchase", str(leg.purchase_no), str(ticket.purchase_no)),
+        ("player", transfer.player, ticket.player),
+        ("regulator session", transfer.regulator_session_id, ticket.regulator_session_id),
+        ("regulator participation", transfer.regulator_participation_id, ticket.regulator_participation_id),
+        ("transaction", transfer.transaction_id, ticket.transaction_id),
+        ("purchase", str(transfer.purchase_no), str(ticket.purchase_no)),
     ):
         if ours and theirs and ours != theirs:
             return BreakClass.CONTENT_DIFFERS, f"{name} {ours}", f"{name} {theirs}"
-    return _fault_of_time(leg, ticket.time_ms, terms)
+    return _fault_of_time(transfer, ticket.time_ms, terms)
 
 
-def _fault_of_time(leg: Leg, time_ms: int, terms: Terms) -> Fault | None:
-    if terms.may_be_dated(time_ms, leg.begun_ms, leg.time_ms):
+def _fault_of_time(transfer: SignedTransfer, time_ms: int, terms: Terms) -> Fault | None:
+    if terms.may_be_dated(time_ms, transfer.begun_ms, transfer.time_ms):
         return None
-    asked = f"between {format_time(leg.begun_ms)} and {format_time(leg.time_ms)}"
-    return BreakClass.TIME_DIFFERS, asked, format_time(time_ms)
+    requested = f"between {format_time(transfer.begun_ms)} and {format_time(transfer.time_ms)}"
+    return BreakClass.TIME_DIFFERS, requested, format_time(time_ms)
 
 
-def _match_times(leg: Leg, moved: Sequence[WalletRow], rows: Sequence[WalletRow], terms: Terms) -> Iterator[Break]:
+def _match_times(
+    transfer: SignedTransfer, moved: Sequence[WalletRow], rows: Sequence[WalletRow], terms: Terms
+) -> Iterator[Break]:
     """Whether the wallet moved the money once, in this period, and did not take it back."""
     back = [row for row in rows if row.kind == ROLLBACK and row.status == ACCEPTED]
     left = len(moved) - len(back)
-    said = (("statements", _money(leg)), ("wallet", _rows(rows)))
+    said = (("statements", _money(transfer)), ("wallet", _rows(rows)))
     if left == 1:
         dated = max(row.time_ms for row in moved)
-        is_told = not terms.may_be_dated(dated, leg.begun_ms, leg.time_ms)  # as a fault of its own
-        if terms.is_due(leg.time_ms) != terms.is_due(dated) and not is_told:
-            yield _of_leg(BreakClass.TIMING, leg, said, ("statements", "wallet"))
-    elif not terms.is_due(leg.time_ms):
+        is_reported = not terms.may_be_dated(dated, transfer.begun_ms, transfer.time_ms)  # as a fault of its own
+        if terms.is_due(transfer.time_ms) != terms.is_due(dated) and not is_reported:
+            yield _of_transfer(BreakClass.TIMING, transfer, said, ("statements", "wallet"))
+    elif not terms.is_due(transfer.time_ms):
         return
     elif left > 1:
-        told = _of_leg(BreakClass.DUPLICATE, leg, said, ("wallet",), amount_minor=leg.amount_minor * (left - 1))
-        yield replace(told, is_owed=leg.kind == DEBIT)
-    elif leg.kind == CREDIT:
-        if leg.amount_minor or leg.source == "money_leg":  # a payout of 0 may be missing
-            late = not rows and leg.time_ms >= terms.wallet_until_ms
+        result = _of_transfer(
+            BreakClass.DUPLICATE, transfer, said, ("wallet",), amount_minor=transfer.amount_minor * (left - 1)
+        )
+        yield replace(result, is_owed=transfer.kind == DEBIT)
+    elif transfer.kind == CREDIT:
+        if transfer.amount_minor or transfer.source == "transfer":  # a payout of 0 may be missing
+            late = not rows and transfer.time_ms >= terms.wallet_until_ms
             # A credit of 0 shows the wallet that the round has ended. Without it nobody is owed anything.
-            kind = BreakClass.MISSING_CREDIT if leg.amount_minor else BreakClass.STATE_DIFFERS
-            yield _of_leg(BreakClass.TIMING if late else kind, leg, said, ("statements", "wallet"))
+            kind = BreakClass.MISSING_CREDIT if transfer.amount_minor else BreakClass.STATE_DIFFERS
+            yield _of_transfer(BreakClass.TIMING if late else kind, transfer, said, ("statements", "wallet"))
     elif moved or any(row.status == PENDING for row in rows):
-        yield _of_leg(BreakClass.STATE_DIFFERS, leg, said, ("statements", "wallet"))
+        yield _of_transfer(BreakClass.STATE_DIFFERS, transfer, said, ("statements", "wallet"))
     else:
-        late = not rows and leg.time_ms >= terms.wallet_until_ms
-        yield _of_leg(BreakClass.TIMING if late else BreakClass.MISSING_DEBIT, leg, said, ("statements", "wallet"))
+        late = not rows and transfer.time_ms >= terms.wallet_until_ms
+        yield _of_transfer(
+            BreakClass.TIMING if late else BreakClass.MISSING_DEBIT, transfer, said, ("statements", "wallet")
+        )
 
 
-def _match_tickets(leg: Leg, tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
-    ours = f"purchase {leg.purchase_no} of {format_money(leg.amount_minor, leg.currency)}"
+def _match_tickets(transfer: SignedTransfer, tickets: Sequence[Ticket], terms: Terms) -> Iterator[Break]:
+    ours = f"purchase {transfer.purchase_no} of {format_money(transfer.amount_minor, transfer.currency)}"
     if not tickets:
-        late = leg.time_ms >= terms.regulator_until_ms
+        late = transfer.time_ms >= terms.regulator_until_ms
         kind = BreakClass.TIMING if late else BreakClass.MISSING_AT_REGULATOR
-        yield _of_leg(kind, leg, (("statements", ours), ("regulator", "nothing")), ("statements", "regulator"))
+        yield _of_transfer(
+            kind, transfer, (("statements", ours), ("regulator", "nothing")), ("statements", "regulator")
+        )
     elif len(tickets) > 1:
         found = (("statements", ours), ("regulator", f"{len(tickets)} purchases of this number"))
-        yield _of_leg(BreakClass.DUPLICATE, leg, found, ("regulator",))
+        yield _of_transfer(BreakClass.DUPLICATE, transfer, found, ("regulator",))
 
 
 # --- the record does not name it, or names it as taken back ---------------------------------------------------------
@@ -279,9 +289,9 @@ def _lone_ticket(key: str, rows: Sequence[WalletRow], ticket: Ticket, terms: Ter
     )
 
 
-def _of_leg(
+def _of_transfer(
     kind: BreakClass,
-    leg: Leg,
+    transfer: SignedTransfer,
     found: tuple[tuple[str, str], ...],
     sources: tuple[str, ...],
     *,
@@ -289,31 +299,35 @@ def _of_leg(
 ) -> Break:
     return Break(
         kind,
-        f"transaction {leg.transaction_id}",
+        f"transaction {transfer.transaction_id}",
         found,
-        leg.time_ms,
-        amount_minor=leg.amount_minor if amount_minor is None else amount_minor,
-        operator=leg.operator,
-        player=leg.player,
-        currency=leg.currency,
-        game=leg.game,
+        transfer.time_ms,
+        amount_minor=transfer.amount_minor if amount_minor is None else amount_minor,
+        operator=transfer.operator,
+        player=transfer.player,
+        currency=transfer.currency,
+        game=transfer.game,
         sources=sources,
         is_owed=kind is BreakClass.MISSING_CREDIT,
     )
 
 
-def _distance(row: WalletRow, leg: Leg) -> int:
+def _distance(row: WalletRow, transfer: SignedTransfer) -> int:
     """The difference between what was moved and what should have been."""
-    return abs(row.amount_minor - leg.amount_minor) if row.kind == leg.kind else row.amount_minor + leg.amount_minor
+    return (
+        abs(row.amount_minor - transfer.amount_minor)
+        if row.kind == transfer.kind
+        else row.amount_minor + transfer.amount_minor
+    )
 
 
-def _is_short(row: WalletRow, leg: Leg) -> bool:
+def _is_short(row: WalletRow, transfer: SignedTransfer) -> bool:
     """Whether the wallet gave the player less than is due, or took more."""
-    moved, due = (fact.amount_minor if fact.kind == CREDIT else -fact.amount_minor for fact in (row, leg))
+    moved, due = (fact.amount_minor if fact.kind == CREDIT else -fact.amount_minor for fact in (row, transfer))
     return moved < due
 
 
-def _money(fact: Leg | WalletRow) -> str:
+def _money(fact: SignedTransfer | WalletRow) -> str:
     return f"{fact.kind} {format_money(fact.amount_minor, fact.currency)}"
 
 

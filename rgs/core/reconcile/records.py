@@ -14,8 +14,8 @@ from rgs.core.reconcile.classes import BreakClass
 from rgs.core.reconcile.facts import (
     Break,
     ReceiptRow,
-    RegisterEnd,
-    RegisterSession,
+    RegulatorEnd,
+    RegulatorSession,
     SeatFact,
     SessionFact,
     Stage,
@@ -116,8 +116,8 @@ def match_overdue(seat: SeatFact, terms: Terms) -> Iterator[Break]:
 
 def match_sessions(
     sessions: Sequence[SessionFact],
-    known: Sequence[RegisterSession],
-    ends: Sequence[RegisterEnd],
+    known: Sequence[RegulatorSession],
+    ends: Sequence[RegulatorEnd],
     terms: Terms,
 ) -> Iterator[Break]:
     """Compare the sessions with one regulator id (several at a table only) with the regulator's session of that id and
@@ -140,18 +140,18 @@ def match_sessions(
     strays = [end for end in ends if end.regulator_participation_id not in own]
     references = {session.session_id for session in sessions}
     for place, session in enumerate(sessions):
-        told = [end for end in ends if end.regulator_participation_id == session.regulator_participation_id]
-        if not told and strays:
-            told = [strays.pop(0)]
+        result = [end for end in ends if end.regulator_participation_id == session.regulator_participation_id]
+        if not result and strays:
+            result = [strays.pop(0)]
         if place == len(sessions) - 1 and not terms.is_cut:  # a session outside the files may have the same id
-            told += strays
-        yield from _match_session(session, known, told, references, terms)
+            result += strays
+        yield from _match_session(session, known, result, references, terms)
 
 
 def _match_session(
     session: SessionFact,
-    known: Sequence[RegisterSession],
-    ends: Sequence[RegisterEnd],
+    known: Sequence[RegulatorSession],
+    ends: Sequence[RegulatorEnd],
     references: set[str],
     terms: Terms,
 ) -> Iterator[Break]:
@@ -177,8 +177,8 @@ def _match_session(
     if first.ruleset and first.ruleset != session.game:
         found = _said(f"ruleset {session.game}", f"ruleset {first.ruleset}")
         yield _of_session(BreakClass.CONTENT_DIFFERS, session, found)
-    if first.test_register and not session.test_register:
-        found = _said("a session in earnest", "of a test register")
+    if first.test_regulator and not session.test_regulator:
+        found = _said("a session in earnest", "of a test regulator")
         yield _of_session(BreakClass.CONTENT_DIFFERS, session, found)
     begun_ms = min(ulid_time_ms(session.session_id) or session.opened_ms, session.opened_ms)
     yield from _match_time(session, "open", first.opened_ms, (begun_ms, session.opened_ms), terms)
@@ -194,12 +194,12 @@ def _match_time(
 
 
 def _match_end(
-    session: SessionFact, known: RegisterSession, ends: Sequence[RegisterEnd], terms: Terms
+    session: SessionFact, known: RegulatorSession, ends: Sequence[RegulatorEnd], terms: Terms
 ) -> Iterator[Break]:
     """Participation and session must have ended on both sides, with the same balance and number of rounds."""
-    told = [end for end in ends if session.ended_ms or not terms.may_be_outside(end.time_ms)]
+    result = [end for end in ends if session.ended_ms or not terms.may_be_outside(end.time_ms)]
     closed = known.closes and (session.closed_ms or not terms.may_be_outside(known.closed_ms))
-    ours, theirs = _state(session.ended_ms, session.closed_ms), _state(len(told), closed)
+    ours, theirs = _state(session.ended_ms, session.closed_ms), _state(len(result), closed)
     if ours != theirs:
         newest = max(session.ended_ms, session.closed_ms)
         late = len(ours) > len(theirs) and newest >= terms.regulator_until_ms
@@ -208,11 +208,11 @@ def _match_end(
     elif closed and session.closed_ms:
         after_ms = session.ended_ms or session.opened_ms
         yield from _match_time(session, "closed", known.closed_ms, (after_ms, session.closed_ms), terms)
-    if len(told) > 1:
-        found = _said("one end", f"{len(told)} ends of this participation")
+    if len(result) > 1:
+        found = _said("one end", f"{len(result)} ends of this participation")
         yield _of_session(BreakClass.DUPLICATE, session, found, ("regulator",))
-    elif told and session.ended_ms:
-        end, own = told[0], session.regulator_participation_id
+    elif result and session.ended_ms:
+        end, own = result[0], session.regulator_participation_id
         if own and end.regulator_participation_id != own:
             found = _said(f"participation {own}", end.regulator_participation_id)
             yield _of_session(BreakClass.CONTENT_DIFFERS, session, found)

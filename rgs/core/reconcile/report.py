@@ -45,7 +45,7 @@ class Sources:
     has_rounds: bool
     seamless: bool
     embedded_wallet: bool
-    test_register: bool
+    test_regulator: bool
 
 
 def independence(sources: Sources) -> list[dict[str, Any]]:
@@ -80,19 +80,19 @@ def independence(sources: Sources) -> list[dict[str, Any]]:
             "sessions and rights of participation",
             "regulator",
             sources.regulator,
-            not sources.test_register,
+            not sources.test_regulator,
             "the ids are issued by the regulator's system"
-            if not sources.test_register
-            else "this is a test register: its ids are invented by our own software",
+            if not sources.test_regulator
+            else "this is a test regulator: its ids are invented by our own software",
         ),
         (
             "stages of the regulator",
             "regulator",
             sources.regulator,
             False,
-            "the register repeats the server's own stage reports: they were delivered and not changed since"
-            if not sources.test_register
-            else "this is a test register: no outside party at all",
+            "the regulator repeats the server's own stage reports: they were delivered and not changed since"
+            if not sources.test_regulator
+            else "this is a test regulator: no outside party at all",
         ),
         (
             "outcome and settlement of each round",
@@ -130,7 +130,7 @@ class BreakFindings:
         name = document["class"]
         resolution = self.resolutions.get(document["break_id"])
         age_ms = max(0, self.as_of_ms - document.pop("time_ms"))
-        told = {
+        result = {
             **document,
             "action": MEANINGS[BreakClass(name)].action,
             "age": bucket_of(age_ms),
@@ -141,16 +141,16 @@ class BreakFindings:
         self.still += is_known
         if resolution is None:
             self.open[name] += 1
-            self.ages.setdefault(name, Counter())[told["age"]] += 1
+            self.ages.setdefault(name, Counter())[result["age"]] += 1
             self.amounts.setdefault(name, Counter())[document["currency"]] += document["amount_minor"]
-            if told["owed"]:
+            if result["owed"]:
                 self.owed[document["currency"]] += document["amount_minor"]
                 self.owed_open[name] += 1
         else:
             self.resolved[name] += 1
         if len(self.listed) < LISTED_MAX:
-            self.listed.append(told)
-        return told
+            self.listed.append(result)
+        return result
 
     def classes(self) -> list[dict[str, Any]]:
         """Every class in order of urgency, with its counts."""
@@ -208,7 +208,7 @@ def identity_rows(numbers: Sequence[int]) -> list[dict[str, Any]]:
     """
     names = ("statements", "wallet", "regulator")
     return [
-        {"holds": numbers[2 * place + 1], "source": name, "told": numbers[2 * place]}
+        {"holds": numbers[2 * place + 1], "source": name, "reported": numbers[2 * place]}
         for place, name in enumerate(names)
     ]
 

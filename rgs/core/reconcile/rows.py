@@ -143,7 +143,7 @@ _REGULATOR: Final[Dictionary[str, tuple[str, Callable[[Record, FieldReader], Row
             read.currency(record),
             read.time(record),
             read.text(record, "ruleset", ""),
-            read.one_of(record, "test_register", ("true", "false"), "false"),
+            read.one_of(record, "test_regulator", ("true", "false"), "false"),
         ),
     ),
     "purchase": (

@@ -31,7 +31,7 @@ from rgs.core.replay.reading import Statement
 from rgs.core.replay.seats import OpenSeat
 from rgs.core.rounds import (
     DECK_UNRECOVERABLE,
-    HOUSE_PARTY,
+    SERVER_PARTY,
     outcome_object,
     pushed_objects,
     settle_by_default,
@@ -187,7 +187,7 @@ def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
         if not time <= action["time"] <= body["time"]:
             raise statement.failure(ACTIONS, f"action {number} at {action['time']} is out of order")
         is_player = action["by"] == "player"
-        sender = seat.operator if is_player else HOUSE_PARTY
+        sender = seat.operator if is_player else SERVER_PARTY
         if sender is not None and action["party"] != sender:
             raise statement.failure(ACTIONS, f"action {number} by {action['by']} is sent by {action['party']}")
         if not is_player and action["action"] != games.default_action(played):

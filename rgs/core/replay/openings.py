@@ -31,7 +31,7 @@ def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook:
     # (7) The stage.
     if chain.stage_no is not None and int(seat.stage_no) != chain.stage_no + 1:
         raise statement.failure(SESSION, f"stage {seat.stage_no} comes after {chain.stage_no}")
-    if chain.is_seamless and chain.leg_round not in (seat.round_id, ""):
+    if chain.is_seamless and chain.transfer_round not in (seat.round_id, ""):
         raise statement.failure(SESSION, "the debit before it was for another round")
     # (8) The ruleset of the session, and the jurisdiction's pace.
     if seat.ruleset is None:
@@ -76,13 +76,13 @@ def _verify_limits(statement: Statement, seat: OpenSeat, chain: Chain) -> None:
         passed = datetime.fromisoformat(start_time) - datetime.fromisoformat(chain.open_time)
         if passed >= timedelta(milliseconds=duration_ms):
             raise statement.failure(RULES, f"started {passed} after the session opened, its limit is {duration_ms} ms")
-    room = chain.room(seat.balance_before_minor)
-    for name, left_minor in (("loss", room.loss_left_minor), ("stake", room.stake_left_minor)):
+    headroom = chain.headroom(seat.balance_before_minor)
+    for name, left_minor in (("loss", headroom.loss_left_minor), ("stake", headroom.stake_left_minor)):
         if left_minor is not None and seat.staked_minor > left_minor:
             raise statement.failure(
                 RULES, f"staked {seat.staked_minor} where the session's {name} limit leaves {left_minor}"
             )
-    seat.funds_minor = room.minor - seat.staked_minor
+    seat.funds_minor = headroom.minor - seat.staked_minor
 
 
 def _verify_deal(statement: Statement, chain: Chain, ruleset: Ruleset) -> None:

@@ -29,11 +29,11 @@ from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
     chain_of_state,
-    verify_money_leg,
     verify_participation_end,
     verify_purchase,
     verify_session_close,
     verify_session_open,
+    verify_transfer,
 )
 from rgs.core.replay.voids import Voids
 from rgs.core.rounds import DECK_UNRECOVERABLE
@@ -303,15 +303,15 @@ class Replay:
                 self._passes(verify_session_open, statement, self._rulebook)
             case "purchase":
                 self._passes(verify_purchase, statement, chain, self._rulebook)
-            case "money_leg":
-                self._passes(verify_money_leg, statement, chain)
+            case "transfer":
+                self._passes(verify_transfer, statement, chain)
             case "participation_end":
                 self._passes(verify_participation_end, statement, chain)
             case "session_close":
                 self._passes(verify_session_close, statement, chain)
             case _:
                 raise UnhandledKindError(kind, "rgs.core.replay.procedure.Replay._link")
-        if is_private_sound and (statement.kind.private or kind == "money_leg"):
+        if is_private_sound and (statement.kind.private or kind == "transfer"):
             self._passes(self._registered.verify, statement, chain, self._rulebook)
         chain.advance(statement, seat)
         if kind == "session_close":

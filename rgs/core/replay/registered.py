@@ -18,7 +18,7 @@ from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.sessions import Chain
 from rgs.core.statements import UnhandledKindError
 
-TEST_REGISTER: Final = "test-register"
+TEST_REGULATOR: Final = "test-regulator"
 """The regulator in the block of a session whose ids the embedded test regulator made."""
 
 
@@ -31,12 +31,12 @@ class Registered:
         """Erased blocks whose jurisdiction requires the ids in them."""
 
     def verify(self, statement: Statement, chain: Chain, rulebook: Rulebook) -> None:
-        """Check 23 of a session_open, purchase, participation_end or money_leg, before the chain takes the link.
+        """Check 23 of a session_open, purchase, participation_end or transfer, before the chain takes the link.
 
         UnhandledKindError for any other kind.
         """
         kind, body = statement.kind.name, statement.body
-        if kind == "money_leg":
+        if kind == "transfer":
             return self._transaction(statement, body["transaction_id"])
         if kind not in {"session_open", "purchase", "participation_end"}:
             raise UnhandledKindError(kind, "rgs.core.replay.registered.Registered.verify")
@@ -74,9 +74,9 @@ class Registered:
             raise statement.failure(IDS, "no regulator_session_id, which the jurisdiction requires")
         if bool(regulator) != bool(named):
             raise statement.failure(IDS, f"regulator_session_id {named or 'none'} of regulator {regulator or 'nobody'}")
-        if (regulator == TEST_REGISTER) != body["test_register"]:
+        if (regulator == TEST_REGULATOR) != body["test_regulator"]:
             raise statement.failure(
-                IDS, f"test_register is {body['test_register']}, the regulator is {regulator or 'nobody'}"
+                IDS, f"test_regulator is {body['test_regulator']}, the regulator is {regulator or 'nobody'}"
             )
         if not named:
             return

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
-from rgs.core.limits import Room, SessionLimits, parse_limits, room_of
+from rgs.core.limits import Headroom, SessionLimits, headroom_of, parse_limits
 from rgs.core.replay.checks import BALANCE, RULES, SESSION
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
@@ -36,12 +36,12 @@ FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
 """Which kind of link may follow which: one round at a time, only its final while it is open, one participation."""
 SEAMLESS_FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"session_open"}),
-    "session_open": frozenset({"money_leg", "session_close"}),
-    "leg before": frozenset({"round_opening"}),
-    "round_opening": frozenset({"money_leg", "round_final"}),
-    "leg within": frozenset({"money_leg", "round_final"}),
-    "round_final": frozenset({"money_leg", "session_close"}),
-    "leg behind": frozenset({"money_leg", "session_close"}),
+    "session_open": frozenset({"transfer", "session_close"}),
+    "transfer before": frozenset({"round_opening"}),
+    "round_opening": frozenset({"transfer", "round_final"}),
+    "transfer within": frozenset({"transfer", "round_final"}),
+    "round_final": frozenset({"transfer", "session_close"}),
+    "transfer behind": frozenset({"transfer", "session_close"}),
     "session_close": frozenset(),
 }
 """The same if each bet is debited and each return credited: a transfer stands before the opening, within the round, or
@@ -82,7 +82,7 @@ class Chain:
     """The seat of the open round."""
     is_seamless: bool | None = None
     """Whether bets are debited one by one; None if no link so far shows it."""
-    leg_round: str = ""
+    transfer_round: str = ""
     """The round of the newest transfer or final."""
 
     def verify_link(self, statement: Statement, ranges: list[Range] | None) -> None:
@@ -104,7 +104,7 @@ class Chain:
 
     def _forget(self) -> None:
         """Forget counts and sums; ruleset, jurisdiction, table and participation of a session stay."""
-        self.kind = self.leg_round = ""
+        self.kind = self.transfer_round = ""
         self.purchase_no = self.stage_no = self.balance_minor = None
         self.bought_minor = self.staked_minor = self.returned_minor = None
 
@@ -119,7 +119,7 @@ class Chain:
                 self.seat = seat
             case "round_final":
                 self.balance_minor, self.seat = int(body["balance_after_minor"]), None
-                self.leg_round = body["round_id"]
+                self.transfer_round = body["round_id"]
                 if self.staked_minor is not None and self.returned_minor is not None:
                     self.staked_minor += int(body["staked_minor"])
                     self.returned_minor += int(body["returned_minor"])
@@ -129,8 +129,8 @@ class Chain:
                 self.operator = body["operator"]
                 self.limits, self.open_time = parse_limits(body.get("limits", {})), body["time"]
                 self.is_seamless = "funding" in body
-            case "money_leg":
-                self._take_leg(body)
+            case "transfer":
+                self._take_transfer(body)
             case "purchase":
                 self.participation_id, self.purchase_no = body["participation_id"], int(body["purchase_no"])
                 self.bought_minor, self.balance_minor = int(body["bought_minor"]), int(body["balance_after_minor"])
@@ -139,26 +139,28 @@ class Chain:
             case kind:
                 raise UnhandledKindError(kind, "rgs.core.replay.sessions.Chain.advance")
 
-    def room(self, balance_minor: int) -> Room:
+    def headroom(self, balance_minor: int) -> Headroom:
         """What a round with this balance before it may cost in all. Unknown sums do not limit."""
         limits = self.limits
         is_limited = bool(limits.loss_minor or limits.stake_minor or self.is_seamless)
         if not is_limited or self.staked_minor is None or self.returned_minor is None:
-            return Room(balance_minor, None, None)
-        room = room_of(self.limits, Participation(staked_minor=self.staked_minor, returned_minor=self.returned_minor))
+            return Headroom(balance_minor, None, None)
+        headroom = headroom_of(
+            self.limits, Participation(staked_minor=self.staked_minor, returned_minor=self.returned_minor)
+        )
         if self.is_seamless:  # the wallet decides what is covered; the opening bets were debited before
             balance_minor += PARTICIPATION_MINOR_MAX - (self.bought_minor or 0)
-        return room._replace(balance_minor=balance_minor)
+        return headroom._replace(balance_minor=balance_minor)
 
-    def _take_leg(self, body: dict[str, Any]) -> None:
+    def _take_transfer(self, body: dict[str, Any]) -> None:
         """Take a transfer; its place in the chain shows its purpose."""
-        self.leg_round = body["round_id"]
+        self.transfer_round = body["round_id"]
         self.is_seamless = self.is_seamless is not False
         amount = int(body["amount_minor"])
         if body["direction"] == "credit":
-            self.kind, amount = "leg behind", -amount
+            self.kind, amount = "transfer behind", -amount
         else:
-            self.kind = "leg before" if self.seat is None else "leg within"
+            self.kind = "transfer before" if self.seat is None else "transfer within"
             self.bought_minor = None if self.bought_minor is None else self.bought_minor + amount
             if self.seat is not None:
                 self.seat.balance_before_minor += amount
@@ -198,7 +200,7 @@ def _followers(kind: str, is_seamless: bool | None) -> frozenset[str]:
 
 
 def verify_session_open(statement: Statement, rulebook: Rulebook) -> None:
-    """Check 8: known ruleset and jurisdiction, currency and register allowed, a table where the game needs one."""
+    """Check 8: known ruleset and jurisdiction, currency and regulator allowed, a table where the game needs one."""
     body = statement.body
     ruleset, jurisdiction = rulebook.ruleset(body["ruleset"]), rulebook.jurisdiction(body["jurisdiction"])
     if ruleset is None:
@@ -207,8 +209,8 @@ def verify_session_open(statement: Statement, rulebook: Rulebook) -> None:
         raise statement.failure(RULES, f"jurisdiction {_text(body['jurisdiction'])} is not known")
     if body["currency"] != jurisdiction.currency:
         raise statement.failure(RULES, f"{body['currency']} is not the currency of {jurisdiction.id}")
-    if body["test_register"] and not jurisdiction.test_register_allowed:
-        raise statement.failure(RULES, f"{jurisdiction.id} does not allow the test register")
+    if body["test_regulator"] and not jurisdiction.test_regulator_allowed:
+        raise statement.failure(RULES, f"{jurisdiction.id} does not allow the test regulator")
     if "funding" in body and jurisdiction.regulator_ids_required:
         raise statement.failure(RULES, f"{jurisdiction.id} requires a participation")
     if ruleset.table_only and "table" not in body:
@@ -237,7 +239,7 @@ def verify_purchase(statement: Statement, chain: Chain, rulebook: Rulebook) -> N
         raise statement.failure(BALANCE, f"balance {after} after buying {amount} on {before}")
 
 
-def verify_money_leg(statement: Statement, chain: Chain) -> None:
+def verify_transfer(statement: Statement, chain: Chain) -> None:
     """The round (7); no debit of 0, nothing left over before a round, everything credited after it (18)."""
     body = statement.body
     is_debit = body["direction"] == "debit"
@@ -249,7 +251,7 @@ def verify_money_leg(statement: Statement, chain: Chain) -> None:
     elif is_debit:
         if chain.balance_minor:
             raise statement.failure(BALANCE, f"{chain.balance_minor} of the round before was not credited")
-    elif chain.kind not in ("round_final", "") or chain.leg_round not in (body["round_id"], ""):
+    elif chain.kind not in ("round_final", "") or chain.transfer_round not in (body["round_id"], ""):
         raise statement.failure(SESSION, "a credit that is not for the round before it")
     elif chain.balance_minor is not None and int(body["amount_minor"]) != chain.balance_minor:
         raise statement.failure(BALANCE, f"credited {body['amount_minor']}, the round returned {chain.balance_minor}")

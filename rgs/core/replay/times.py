@@ -14,7 +14,7 @@ from rgs.core.times import parse_date
 
 ONE_TIME: Final = frozenset({
     "artifact", "countersignature", "discarded_draw", "draw_window", "event", "export_scope", "instance_end",
-    "instance_lost", "instance_start", "key_end", "money_leg", "node_key", "participation_end", "purchase", "report",
+    "instance_lost", "instance_start", "key_end", "transfer", "node_key", "participation_end", "purchase", "report",
     "revocation", "root_key", "session_close", "session_open",
 })  # fmt: skip
 """The kinds whose only time is that of signing."""

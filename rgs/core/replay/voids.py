@@ -60,8 +60,8 @@ class Voids:
         round_id = body.get("round_id", "")
         match body["code"]:
             case "MALFUNCTION":
-                told = Malfunction(round_id, body.get("session_id", ""), body["time"])
-                self._malfunctions[statement.hash], self._paused[round_id] = told, statement.hash
+                result = Malfunction(round_id, body.get("session_id", ""), body["time"])
+                self._malfunctions[statement.hash], self._paused[round_id] = result, statement.hash
             case "ROUND_RESUMED":
                 self._paused.pop(round_id, None)
                 self._proposals.pop(round_id, None)
@@ -91,25 +91,25 @@ class Voids:
         """Check 19 of a void whose final is right: the events behind it. `opened` is the time of its opening."""
         body: dict[str, Any] = statement.body
         void = body["void"]
-        told = self._malfunctions.get(void["malfunction"])
-        if told is None:
+        result = self._malfunctions.get(void["malfunction"])
+        if result is None:
             if is_whole:
                 raise statement.failure(VOID, f"{void['malfunction']} is not a malfunction event before it")
             return
-        if told.round_id != body["round_id"] or told.session_id not in ("", body["session_id"]):
-            raise statement.failure(VOID, f"the malfunction is that of round {told.round_id or 'none'}")
-        if self._paused.get(told.round_id) != void["malfunction"]:
+        if result.round_id != body["round_id"] or result.session_id not in ("", body["session_id"]):
+            raise statement.failure(VOID, f"the malfunction is that of round {result.round_id or 'none'}")
+        if self._paused.get(result.round_id) != void["malfunction"]:
             raise statement.failure(VOID, "the round was resumed behind the malfunction, or paused by another one")
-        times = [opened, told.time, *(approval["time"] for approval in void["approvals"])]
+        times = [opened, result.time, *(approval["time"] for approval in void["approvals"])]
         if times != sorted(times):
             raise statement.failure(VOID, f"opening, malfunction and approvals are out of order: {', '.join(times)}")
-        if body["actions"] and body["actions"][-1]["time"] > told.time:
-            raise statement.failure(VOID, f"a decision was taken while the round was paused since {told.time}")
+        if body["actions"] and body["actions"][-1]["time"] > result.time:
+            raise statement.failure(VOID, f"a decision was taken while the round was paused since {result.time}")
         first = void["approvals"][0]
         proposed = (first["party"], void["reason"], first["time"])
         if is_whole:
             proposals = self._proposals.get(body["round_id"], ())
-            if not any(told[1:] == proposed and told[0] in ("", body["session_id"]) for told in proposals):
+            if not any(result[1:] == proposed and result[0] in ("", body["session_id"]) for result in proposals):
                 raise statement.failure(VOID, f"no proposal of {first['party']} at {first['time']} stands before it")
             self._note_approvals(statement)
 

@@ -40,7 +40,7 @@ class Series:
     number: int = 0
     rounds: int = 0
     counts: FigureCounts = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def limit(self, figures: int) -> float:
         """Return the ln E at which one of so many figures alarms."""
@@ -121,8 +121,8 @@ class ReturnTally:
         found = []
         for name, series in ((LIFE, self.life), (BLOCK_SERIES, self.block)):
             for figure, evidence in _evidence(series, laws):
-                if evidence >= _limit(series, laws) and figure not in series.told:
-                    series.told.append(figure)
+                if evidence >= _limit(series, laws) and figure not in series.reported:
+                    series.reported.append(figure)
                     found.append(_reading(name, series, figure, evidence, laws))
         return found
 

@@ -226,7 +226,7 @@ _ALL = (
             "operator": NAME,
             "private": HASH,
             "ruleset": RULES,
-            "test_register": Flag(),
+            "test_regulator": Flag(),
         },
         base=_LINKED,
         optional={
@@ -250,7 +250,7 @@ _ALL = (
         base=_LINKED,
     ),
     _kind(
-        "money_leg",
+        "transfer",
         KeyRole.INSTANCE,
         {
             "amount_minor": INTEGER,

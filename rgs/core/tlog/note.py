@@ -97,8 +97,8 @@ def check_key_name(name: str) -> str:
     """A name without spaces and `+`; FormatError otherwise."""
     is_text = name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)  # no stray bytes
     if not name or not is_text or re.search(r"[\s+]", name) or _CONTROLS.search(name):
-        told = ascii(name[:60])
-        raise FormatError("a key name is UTF-8, not empty, and has no spaces and no '+'", field="name", value=told)
+        result = ascii(name[:60])
+        raise FormatError("a key name is UTF-8, not empty, and has no spaces and no '+'", field="name", value=result)
     return name
 
 

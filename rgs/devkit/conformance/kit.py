@@ -131,7 +131,7 @@ async def verify_reachable(channel: grpc.aio.Channel, target: str, deadline_ms: 
 
 
 async def run_checks(
-    checks: Sequence[ConformanceCheck[Kit]], kit: Kit, tell: Callable[[CheckResult], None] = lambda _: None
+    checks: Sequence[ConformanceCheck[Kit]], kit: Kit, emit: Callable[[CheckResult], None] = lambda _: None
 ) -> list[CheckResult]:
     """Run all checks in order. `tell` receives each result."""
     results = []
@@ -146,7 +146,7 @@ async def run_checks(
             verdict, why = CheckVerdict.SKIPPED, str(error)
         result = CheckResult(check.name, check.says, verdict, why, monotonic_ms() - begun_ms)
         results.append(result)
-        tell(result)
+        emit(result)
     return results
 
 

@@ -139,8 +139,8 @@ async def purchase_conflict(kit: RegulatorKit) -> None:
 async def purchase_top_up(kit: RegulatorKit) -> None:
     """A top-up keeps the participation's id."""
     seat = await kit.seated()
-    told = demand_accepted(await kit.send(kit.top_up(seat))).regulator_participation_id
-    demand(told == seat.participation, f"the top-up got {told}, the participation is {seat.participation}")
+    result = demand_accepted(await kit.send(kit.top_up(seat))).regulator_participation_id
+    demand(result == seat.participation, f"the top-up got {result}, the participation is {seat.participation}")
 
 
 async def purchase_gap(kit: RegulatorKit) -> None:
@@ -338,8 +338,11 @@ async def read_back(kit: RegulatorKit) -> None:
     session = await kit.send(pb.GetSessionRequest(regulator_session_id=seat.session))
     if "UNIMPLEMENTED" in session.reason:
         raise CheckSkippedError("the system does not offer reading back")
-    told = demand_accepted(session)
-    demand((told.seated, told.closed) == (1, False), f"seated {told.seated}, closed {told.closed}; it is 1 and open")
+    result = demand_accepted(session)
+    demand(
+        (result.seated, result.closed) == (1, False),
+        f"seated {result.seated}, closed {result.closed}; it is 1 and open",
+    )
     held = demand_accepted(await kit.send(pb.GetParticipationRequest(regulator_participation_id=seat.participation)))
     found = (held.purchases, held.stages, held.bought_minor, held.staked_minor, held.returned_minor, held.ended)
     due = (1, 1, BOUGHT_MINOR, STAKED_MINOR, 0, False)

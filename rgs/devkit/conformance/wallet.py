@@ -25,18 +25,20 @@ from rgs.wallet.v1 import wallet_pb2 as pb
 # --- money moves once -------------------------------------------------------------------------------------------------
 
 
-async def balance_is_told(kit: WalletKit) -> None:
+async def balance_is_reported(kit: WalletKit) -> None:
     """GetBalance answers with balance, player and currency of the account."""
-    told = demand_accepted(await kit.told_balance())
-    demand((told.player, told.currency) == (kit.player, kit.currency), "the answer names another account")
-    demand(told.balance_minor >= 10 * AMOUNT_MINOR, f"the test player has {told.balance_minor}, too little to go on")
+    result = demand_accepted(await kit.reported_balance())
+    demand((result.player, result.currency) == (kit.player, kit.currency), "the answer names another account")
+    demand(
+        result.balance_minor >= 10 * AMOUNT_MINOR, f"the test player has {result.balance_minor}, too little to go on"
+    )
 
 
 async def debit_takes_money(kit: WalletKit) -> None:
     """A debit is accepted, takes its amount, and its receipt says so."""
     before = await kit.balance()
-    movement = kit.movement()
-    receipt = receipt_of(await kit.debit(movement), movement, ACCEPTED)
+    transfer = kit.transfer()
+    receipt = receipt_of(await kit.debit(transfer), transfer, ACCEPTED)
     expected = before - AMOUNT_MINOR
     demand(receipt.balance_after_minor == expected, f"balance_after {receipt.balance_after_minor}, not {expected}")
     await kit.demand_moved(before, -AMOUNT_MINOR)
@@ -45,8 +47,8 @@ async def debit_takes_money(kit: WalletKit) -> None:
 async def credit_gives_money(kit: WalletKit) -> None:
     """A credit is accepted, gives its amount, and its receipt says so."""
     before = await kit.balance()
-    movement = kit.movement(pb.LEG_PAYOUT)
-    receipt = receipt_of(await kit.credit(movement), movement, ACCEPTED)
+    transfer = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT)
+    receipt = receipt_of(await kit.credit(transfer), transfer, ACCEPTED)
     expected = before + AMOUNT_MINOR
     demand(receipt.balance_after_minor == expected, f"balance_after {receipt.balance_after_minor}, not {expected}")
     await kit.demand_moved(before, AMOUNT_MINOR)
@@ -55,35 +57,35 @@ async def credit_gives_money(kit: WalletKit) -> None:
 async def credit_of_nothing(kit: WalletKit) -> None:
     """A credit of 0 is entered like any other."""
     async with kit.moves(0):
-        movement = kit.movement(pb.LEG_PAYOUT, amount_minor=0)
-        receipt_of(await kit.credit(movement), movement, ACCEPTED)
+        transfer = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=0)
+        receipt_of(await kit.credit(transfer), transfer, ACCEPTED)
 
 
 async def debit_repeat(kit: WalletKit) -> None:
     """A repeated debit is DUPLICATE and takes nothing more."""
-    movement = await kit.taken()
+    transfer = await kit.taken()
     async with kit.moves(0):
         for _ in range(3):
-            receipt_of(await kit.debit(movement), movement, DUPLICATE)
+            receipt_of(await kit.debit(transfer), transfer, DUPLICATE)
 
 
 async def credit_repeat(kit: WalletKit) -> None:
     """A repeated credit is DUPLICATE and gives nothing more."""
-    movement = kit.movement(pb.LEG_PAYOUT)
-    receipt_of(await kit.credit(movement), movement, ACCEPTED)
+    transfer = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT)
+    receipt_of(await kit.credit(transfer), transfer, ACCEPTED)
     async with kit.moves(0):
         for _ in range(3):
-            receipt_of(await kit.credit(movement), movement, DUPLICATE)
+            receipt_of(await kit.credit(transfer), transfer, DUPLICATE)
 
 
 async def repeat_same_answer(kit: WalletKit) -> None:
     """A repeat gives the balance and reference of the first answer."""
-    movement = kit.movement()
-    first = receipt_of(await kit.debit(movement), movement, ACCEPTED)
+    transfer = kit.transfer()
+    first = receipt_of(await kit.debit(transfer), transfer, ACCEPTED)
     await kit.taken()
-    again = receipt_of(await kit.debit(movement), movement, DUPLICATE)
-    told, due = again.balance_after_minor, first.balance_after_minor
-    demand(told == due, f"the repeat says balance_after {told}, the first answer said {due}")
+    again = receipt_of(await kit.debit(transfer), transfer, DUPLICATE)
+    result, due = again.balance_after_minor, first.balance_after_minor
+    demand(result == due, f"the repeat says balance_after {result}, the first answer said {due}")
     same = again.wallet_reference == first.wallet_reference
     demand(same, f"the repeat is called {again.wallet_reference}, the first answer {first.wallet_reference}")
 
@@ -91,17 +93,17 @@ async def repeat_same_answer(kit: WalletKit) -> None:
 async def attempt_id_ignored(kit: WalletKit) -> None:
     """No rule depends on the attempt id."""
     before, attempt = await kit.balance(), kit.new_id()
-    first, second = kit.movement(), kit.movement()
+    first, second = kit.transfer(), kit.transfer()
     receipt_of(await kit.debit(first, attempt_id=attempt), first, ACCEPTED)
     receipt_of(await kit.debit(second, attempt_id=attempt), second, ACCEPTED)
     await kit.demand_moved(before, -2 * AMOUNT_MINOR)
 
 
-async def seamless_legs(kit: WalletKit) -> None:
+async def seamless_purposes(kit: WalletKit) -> None:
     """Bets and returns of a round move money."""
     before, round_reference = await kit.balance(), kit.new_id()
-    bet = kit.movement(pb.LEG_BET, round_reference=round_reference)
-    back = kit.movement(pb.LEG_RETURN, round_reference=round_reference)
+    bet = kit.transfer(pb.TRANSFER_PURPOSE_BET, round_reference=round_reference)
+    back = kit.transfer(pb.TRANSFER_PURPOSE_RETURN, round_reference=round_reference)
     receipt_of(await kit.debit(bet), bet, ACCEPTED)
     receipt_of(await kit.credit(back), back, ACCEPTED)
     await kit.demand_moved(before, 0)
@@ -109,26 +111,29 @@ async def seamless_legs(kit: WalletKit) -> None:
 
 async def round_ended(kit: WalletKit) -> None:
     """A return of 0 reports the end of a round: it is entered once, however often it is repeated."""
-    bet = await kit.taken(leg=pb.LEG_BET, round_reference=kit.new_id())
+    bet = await kit.taken(purpose=pb.TRANSFER_PURPOSE_BET, round_reference=kit.new_id())
     async with kit.moves(0):
         lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
-        back = kit.movement(pb.LEG_RETURN, **lost)
+        back = kit.transfer(pb.TRANSFER_PURPOSE_RETURN, **lost)
         receipt_of(await kit.credit(back), back, ACCEPTED)
         receipt_of(await kit.credit(back), back, DUPLICATE)
 
 
 async def balances_add_up(kit: WalletKit) -> None:
-    """Each balance is the one before it plus the movement."""
+    """Each balance is the one before it plus the transfer."""
     running = await kit.balance()
     for number in range(1, 4):
-        debit, credit = kit.movement(amount_minor=number * 100), kit.movement(pb.LEG_PAYOUT, amount_minor=number * 200)
-        for answered, movement, moved in (
+        debit, credit = (
+            kit.transfer(amount_minor=number * 100),
+            kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=number * 200),
+        )
+        for answered, transfer, moved in (
             (await kit.debit(debit), debit, -debit.amount_minor),
             (await kit.credit(credit), credit, credit.amount_minor),
         ):
             running += moved
-            told = receipt_of(answered, movement, ACCEPTED).balance_after_minor
-            demand(told == running, f"balance_after {told} where the movements before it come to {running}")
+            result = receipt_of(answered, transfer, ACCEPTED).balance_after_minor
+            demand(result == running, f"balance_after {result} where the transfers before it come to {running}")
     await kit.demand_moved(running, 0)
 
 
@@ -136,22 +141,26 @@ async def balances_add_up(kit: WalletKit) -> None:
 
 
 def conflict(
-    name: str, says: str, send: str = "debit", first: pb.Leg.ValueType = pb.LEG_PURCHASE, **fields: Any
+    name: str,
+    says: str,
+    send: str = "debit",
+    first: pb.TransferPurpose.ValueType = pb.TRANSFER_PURPOSE_PURCHASE,
+    **fields: Any,
 ) -> ConformanceCheck[WalletKit]:
     """The check that a known id with other values is refused and moves nothing.
 
-    `first` is the leg of the first transfer, `send` the method that gets the other values. "" stands for a value of
+    `first` is the purpose of the first transfer, `send` the method that gets the other values. "" stands for a value of
     the kit.
     """
 
     async def tried(kit: WalletKit) -> None:
         named = {"player": kit.second_player, "currency": kit.other_currency, "reference": kit.new_id()}
-        movement = kit.movement(first, round_reference=kit.new_id() if first == pb.LEG_BET else "")
-        accepted = await (kit.credit if first == pb.LEG_PAYOUT else kit.debit)(movement)
-        receipt_of(accepted, movement, ACCEPTED)
+        transfer = kit.transfer(first, round_reference=kit.new_id() if first == pb.TRANSFER_PURPOSE_BET else "")
+        accepted = await (kit.credit if first == pb.TRANSFER_PURPOSE_PAYOUT else kit.debit)(transfer)
+        receipt_of(accepted, transfer, ACCEPTED)
         other = {field: value or named.get(field, kit.new_id()) for field, value in fields.items()}
         async with kit.moves(0):
-            demand_reason(await getattr(kit, send)(changed(movement, **other)), "TRANSACTION_CONFLICT")
+            demand_reason(await getattr(kit, send)(changed(transfer, **other)), "TRANSACTION_CONFLICT")
 
     return ConformanceCheck(f"conflict_{name}", says, tried)
 
@@ -162,20 +171,35 @@ CONFLICTS: Final = (
     conflict("player", "A debit's id with another player is a conflict", player=""),
     conflict("currency", "A debit's id with another currency is a conflict", currency=""),
     conflict("reference", "A debit's id with another reference is a conflict", reference=""),
-    conflict("round", "A bet's id with another round is a conflict", first=pb.LEG_BET, round_reference=""),
-    conflict("leg", "A purchase's id for a bet is a conflict", leg=pb.LEG_BET, round_reference=""),
+    conflict("round", "A bet's id with another round is a conflict", first=pb.TRANSFER_PURPOSE_BET, round_reference=""),
+    conflict("purpose", "A purchase's id for a bet is a conflict", purpose=pb.TRANSFER_PURPOSE_BET, round_reference=""),
     conflict(
-        "credit_amount", "A credit's id with another amount is a conflict", "credit", pb.LEG_PAYOUT, amount_minor=_OTHER
+        "credit_amount",
+        "A credit's id with another amount is a conflict",
+        "credit",
+        pb.TRANSFER_PURPOSE_PAYOUT,
+        amount_minor=_OTHER,
     ),
-    conflict("debit_as_credit", "A debit's id in a credit is a conflict", "credit", leg=pb.LEG_PAYOUT),
-    conflict("credit_as_debit", "A credit's id in a debit is a conflict", first=pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
+    conflict("debit_as_credit", "A debit's id in a credit is a conflict", "credit", purpose=pb.TRANSFER_PURPOSE_PAYOUT),
+    conflict(
+        "credit_as_debit",
+        "A credit's id in a debit is a conflict",
+        first=pb.TRANSFER_PURPOSE_PAYOUT,
+        purpose=pb.TRANSFER_PURPOSE_PURCHASE,
+    ),
     conflict(
         "rollback_amount",
         "A rollback must restate the debit; otherwise the debit stands",
         "rollback",
         amount_minor=_OTHER,
     ),
-    conflict("rollback_credit", "A credit cannot be rolled back", "rollback", pb.LEG_PAYOUT, leg=pb.LEG_PURCHASE),
+    conflict(
+        "rollback_credit",
+        "A credit cannot be rolled back",
+        "rollback",
+        pb.TRANSFER_PURPOSE_PAYOUT,
+        purpose=pb.TRANSFER_PURPOSE_PURCHASE,
+    ),
 )
 
 
@@ -185,48 +209,48 @@ CONFLICTS: Final = (
 async def rollback_debit(kit: WalletKit) -> None:
     """A rollback gives the debit back."""
     async with kit.moves(0):
-        movement = await kit.taken()
-        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+        transfer = await kit.taken()
+        receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
 
 
 async def rollback_repeat(kit: WalletKit) -> None:
     """A repeated rollback gives nothing more."""
-    movement = await kit.taken()
-    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    transfer = await kit.taken()
+    receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
     async with kit.moves(0):
         for _ in range(3):
-            receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+            receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
 
 
 async def rollback_unknown(kit: WalletKit) -> None:
     """A rollback of an unknown debit is ROLLED_BACK and moves nothing."""
     async with kit.moves(0):
-        movement = kit.movement()
-        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+        transfer = kit.transfer()
+        receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
 
 
 async def tombstone(kit: WalletKit) -> None:
     """A debit that arrives after its rollback takes nothing."""
     async with kit.moves(0):
-        movement = kit.movement()
-        await kit.rollback(movement)
-        demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
+        transfer = kit.transfer()
+        await kit.rollback(transfer)
+        demand_reason(await kit.debit(transfer), "TRANSACTION_ROLLED_BACK")
 
 
 async def debit_after_rollback(kit: WalletKit) -> None:
     """A debit that is sent again after its rollback takes nothing."""
     async with kit.moves(0):
-        movement = await kit.taken()
-        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
-        demand_reason(await kit.debit(movement), "TRANSACTION_ROLLED_BACK")
+        transfer = await kit.taken()
+        receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
+        demand_reason(await kit.debit(transfer), "TRANSACTION_ROLLED_BACK")
 
 
 async def rollback_refused_debit(kit: WalletKit) -> None:
     """A rollback of a refused debit gives nothing."""
     before = await kit.balance()
-    movement = kit.movement(amount_minor=before - before % 100 + 100)
-    demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
-    receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    transfer = kit.transfer(amount_minor=before - before % 100 + 100)
+    demand_reason(await kit.debit(transfer), "INSUFFICIENT_FUNDS")
+    receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
     await kit.demand_moved(before, 0)
 
 
@@ -235,28 +259,30 @@ async def rollback_refused_debit(kit: WalletKit) -> None:
 
 async def amount_zero(kit: WalletKit) -> None:
     """A debit or rollback of 0 is refused."""
-    demand_reason(await kit.debit(kit.movement(amount_minor=0)), "INVALID_FIELD")
-    demand_reason(await kit.rollback(kit.movement(amount_minor=0)), "INVALID_FIELD")
+    demand_reason(await kit.debit(kit.transfer(amount_minor=0)), "INVALID_FIELD")
+    demand_reason(await kit.rollback(kit.transfer(amount_minor=0)), "INVALID_FIELD")
 
 
 async def amount_negative(kit: WalletKit) -> None:
     """Amounts below 0 are refused."""
     async with kit.moves(0):
-        demand_reason(await kit.debit(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-        demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-        demand_reason(await kit.rollback(kit.movement(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+        demand_reason(await kit.debit(kit.transfer(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
+        demand_reason(
+            await kit.credit(kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD"
+        )
+        demand_reason(await kit.rollback(kit.transfer(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
 
 
 async def amount_18_digits(kit: WalletKit) -> None:
     """An amount of 18 digits is read exactly."""
     async with kit.moves(0):
-        largest = kit.movement(amount_minor=AMOUNT_MINOR_MAX - AMOUNT_MINOR_MAX % 100)
+        largest = kit.transfer(amount_minor=AMOUNT_MINOR_MAX - AMOUNT_MINOR_MAX % 100)
         demand_reason(await kit.debit(largest), "INSUFFICIENT_FUNDS", "LIMIT_REACHED")
 
 
 async def amount_19_digits(kit: WalletKit) -> None:
     """An amount of 19 digits is refused."""
-    demand_reason(await kit.debit(kit.movement(amount_minor=AMOUNT_MINOR_MAX + 1)), "INVALID_FIELD")
+    demand_reason(await kit.debit(kit.transfer(amount_minor=AMOUNT_MINOR_MAX + 1)), "INVALID_FIELD")
 
 
 async def precision(kit: WalletKit) -> None:
@@ -264,7 +290,7 @@ async def precision(kit: WalletKit) -> None:
     async with kit.moves(101 - 101 - 333 - 199):
         for amount_minor in (101, 333, 199):
             await kit.taken(amount_minor=amount_minor)
-        credit = kit.movement(pb.LEG_PAYOUT, amount_minor=101)
+        credit = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=101)
         receipt_of(await kit.credit(credit), credit, ACCEPTED)
 
 
@@ -272,14 +298,14 @@ async def currency_other(kit: WalletKit) -> None:
     """A currency that the account has not is refused."""
     async with kit.moves(0):
         reasons = ("CURRENCY_MISMATCH", "ACCOUNT_UNKNOWN")
-        demand_reason(await kit.debit(kit.movement(currency=kit.other_currency)), *reasons)
-        demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, currency=kit.other_currency)), *reasons)
+        demand_reason(await kit.debit(kit.transfer(currency=kit.other_currency)), *reasons)
+        demand_reason(await kit.credit(kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, currency=kit.other_currency)), *reasons)
 
 
 async def currency_malformed(kit: WalletKit) -> None:
     """A currency that is no ISO 4217 code is refused."""
     for currency in ("", "eur", "EURO"):
-        demand_reason(await kit.debit(kit.movement(currency=currency)), "INVALID_FIELD")
+        demand_reason(await kit.debit(kit.transfer(currency=currency)), "INVALID_FIELD")
 
 
 async def ids_malformed(kit: WalletKit) -> None:
@@ -291,54 +317,63 @@ async def ids_malformed(kit: WalletKit) -> None:
         {"player": ""},
     )
     for wrong in malformed:
-        demand_reason(await kit.debit(kit.movement(**wrong)), "INVALID_FIELD")
+        demand_reason(await kit.debit(kit.transfer(**wrong)), "INVALID_FIELD")
 
 
-async def leg_malformed(kit: WalletKit) -> None:
-    """A leg that the message cannot have, or a round in the wrong place, is refused."""
+async def purpose_malformed(kit: WalletKit) -> None:
+    """A purpose that the message cannot have, or a round in the wrong place, is refused."""
     round_reference = kit.new_id()
-    for leg, round_ in ((pb.LEG_UNSPECIFIED, ""), (pb.LEG_PAYOUT, ""), (pb.LEG_BET, ""), (pb.LEG_PURCHASE, "r-1")):
-        demand_reason(await kit.debit(kit.movement(leg, round_reference=round_)), "INVALID_FIELD")
-    demand_reason(await kit.credit(kit.movement(pb.LEG_BET, round_reference=round_reference)), "INVALID_FIELD")
+    for purpose, round_ in (
+        (pb.TRANSFER_PURPOSE_UNSPECIFIED, ""),
+        (pb.TRANSFER_PURPOSE_PAYOUT, ""),
+        (pb.TRANSFER_PURPOSE_BET, ""),
+        (pb.TRANSFER_PURPOSE_PURCHASE, "r-1"),
+    ):
+        demand_reason(await kit.debit(kit.transfer(purpose, round_reference=round_)), "INVALID_FIELD")
+    demand_reason(
+        await kit.credit(kit.transfer(pb.TRANSFER_PURPOSE_BET, round_reference=round_reference)), "INVALID_FIELD"
+    )
 
 
 async def player_unknown(kit: WalletKit) -> None:
     """An unknown player is refused."""
-    demand_reason(await kit.debit(kit.movement(player=kit.unknown_player)), "ACCOUNT_UNKNOWN")
-    demand_reason(await kit.credit(kit.movement(pb.LEG_PAYOUT, player=kit.unknown_player)), "ACCOUNT_UNKNOWN")
-    demand_reason(await kit.told_balance(player=kit.unknown_player), "ACCOUNT_UNKNOWN")
+    demand_reason(await kit.debit(kit.transfer(player=kit.unknown_player)), "ACCOUNT_UNKNOWN")
+    demand_reason(
+        await kit.credit(kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, player=kit.unknown_player)), "ACCOUNT_UNKNOWN"
+    )
+    demand_reason(await kit.reported_balance(player=kit.unknown_player), "ACCOUNT_UNKNOWN")
 
 
 async def funds_insufficient(kit: WalletKit) -> None:
     """A debit that is not covered is refused and takes nothing."""
     before = await kit.balance()
-    demand_reason(await kit.debit(kit.movement(amount_minor=before - before % 100 + 100)), "INSUFFICIENT_FUNDS")
+    demand_reason(await kit.debit(kit.transfer(amount_minor=before - before % 100 + 100)), "INSUFFICIENT_FUNDS")
     await kit.demand_moved(before, 0)
 
 
 async def refusal_final(kit: WalletKit) -> None:
     """A refused debit takes nothing later, even if it is covered then."""
     before = await kit.balance()
-    movement = kit.movement(amount_minor=before - before % 100 + 100)
-    demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
-    topped_up = kit.movement(pb.LEG_PAYOUT, amount_minor=100)
+    transfer = kit.transfer(amount_minor=before - before % 100 + 100)
+    demand_reason(await kit.debit(transfer), "INSUFFICIENT_FUNDS")
+    topped_up = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=100)
     receipt_of(await kit.credit(topped_up), topped_up, ACCEPTED)
-    again = await kit.debit(movement)
+    again = await kit.debit(transfer)
     if not again.reason:
-        await kit.rollback(movement)  # a wallet that fails here must not leave the player without money
+        await kit.rollback(transfer)  # a wallet that fails here must not leave the player without money
     demand_reason(again, "INSUFFICIENT_FUNDS")
     await kit.demand_moved(before, 100)
 
 
 CHECKS: Final[tuple[ConformanceCheck[WalletKit], ...]] = (
-    *checks(balance_is_told, debit_takes_money, credit_gives_money, credit_of_nothing),
+    *checks(balance_is_reported, debit_takes_money, credit_gives_money, credit_of_nothing),
     *checks(debit_repeat, credit_repeat, repeat_same_answer, attempt_id_ignored),
-    *checks(seamless_legs, round_ended, balances_add_up),
+    *checks(seamless_purposes, round_ended, balances_add_up),
     *CONFLICTS,
     *checks(rollback_debit, rollback_repeat, rollback_unknown, rollback_refused_debit),
     *checks(tombstone, debit_after_rollback),
     *checks(amount_zero, amount_negative, amount_18_digits, amount_19_digits, precision),
-    *checks(currency_other, currency_malformed, ids_malformed, leg_malformed),
+    *checks(currency_other, currency_malformed, ids_malformed, purpose_malformed),
     *checks(player_unknown, funds_insufficient, refusal_final),
     *STANDING,
 )

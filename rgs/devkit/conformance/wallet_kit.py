@@ -35,7 +35,9 @@ class WalletKit:
     token: str = ""
     expired_token: str = ""
 
-    def movement(self, leg: pb.Leg.ValueType = pb.LEG_PURCHASE, **changed: Any) -> pb.Movement:
+    def transfer(
+        self, purpose: pb.TransferPurpose.ValueType = pb.TRANSFER_PURPOSE_PURCHASE, **changed: Any
+    ) -> pb.Transfer:
         """A transfer of AMOUNT_MINOR under a new id, with these fields changed."""
         fields: dict[str, Any] = {
             "transaction_id": self.new_id(),
@@ -44,30 +46,30 @@ class WalletKit:
             "currency": self.currency,
             "amount_minor": AMOUNT_MINOR,
             "reference": self.new_id(),
-            "leg": leg,
+            "purpose": purpose,
         }
-        return pb.Movement(**{**fields, **changed})
+        return pb.Transfer(**{**fields, **changed})
 
-    async def debit(self, movement: pb.Movement, *, token: str | None = None, attempt_id: str = "") -> Answered:
+    async def debit(self, transfer: pb.Transfer, *, token: str | None = None, attempt_id: str = "") -> Answered:
         token = self.token if token is None else token
-        request = pb.DebitRequest(attempt_id=attempt_id or self.new_id(), movement=movement, session_token=token)
+        request = pb.DebitRequest(attempt_id=attempt_id or self.new_id(), transfer=transfer, session_token=token)
         return await self.caller.call(self.stub.Debit, request)
 
-    async def credit(self, movement: pb.Movement) -> Answered:
-        request = pb.CreditRequest(attempt_id=self.new_id(), movement=movement)
+    async def credit(self, transfer: pb.Transfer) -> Answered:
+        request = pb.CreditRequest(attempt_id=self.new_id(), transfer=transfer)
         return await self.caller.call(self.stub.Credit, request)
 
-    async def rollback(self, movement: pb.Movement) -> Answered:
-        request = pb.RollbackRequest(attempt_id=self.new_id(), movement=movement)
+    async def rollback(self, transfer: pb.Transfer) -> Answered:
+        request = pb.RollbackRequest(attempt_id=self.new_id(), transfer=transfer)
         return await self.caller.call(self.stub.Rollback, request)
 
-    async def stands(self, movement: pb.Movement, player: str = "") -> Answered:
+    async def stands(self, transfer: pb.Transfer, player: str = "") -> Answered:
         request = pb.GetTransactionRequest(
-            operator=self.operator, player=player or self.player, transaction_id=movement.transaction_id
+            operator=self.operator, player=player or self.player, transaction_id=transfer.transaction_id
         )
         return await self.caller.call(self.stub.GetTransaction, request)
 
-    async def told_balance(self, player: str = "", currency: str = "") -> Answered:
+    async def reported_balance(self, player: str = "", currency: str = "") -> Answered:
         request = pb.GetBalanceRequest(
             operator=self.operator, player=player or self.player, currency=currency or self.currency
         )
@@ -75,7 +77,7 @@ class WalletKit:
 
     async def balance(self) -> int:
         """The player's balance. CheckFailedError if the call is refused."""
-        minor: int = demand_accepted(await self.told_balance()).balance_minor
+        minor: int = demand_accepted(await self.reported_balance()).balance_minor
         return minor
 
     @asynccontextmanager
@@ -90,28 +92,28 @@ class WalletKit:
         moved = await self.balance() - before_minor
         demand(moved == moved_minor, f"the balance must change by {moved_minor} minor units, it changed by {moved}")
 
-    async def taken(self, **changed: Any) -> pb.Movement:
+    async def taken(self, **changed: Any) -> pb.Transfer:
         """Debit the player. Returns the transfer, which was accepted."""
-        movement = self.movement(**changed)
-        receipt_of(await self.debit(movement), movement, ACCEPTED)
-        return movement
+        transfer = self.transfer(**changed)
+        receipt_of(await self.debit(transfer), transfer, ACCEPTED)
+        return transfer
 
 
-def changed(movement: pb.Movement, **fields: Any) -> pb.Movement:
+def changed(transfer: pb.Transfer, **fields: Any) -> pb.Transfer:
     """The transfer with other values."""
-    other = pb.Movement()
-    other.CopyFrom(movement)
+    other = pb.Transfer()
+    other.CopyFrom(transfer)
     for name, value in fields.items():
         setattr(other, name, value)
     return other
 
 
-def receipt_of(answered: Answered, movement: pb.Movement, *statuses: int) -> pb.Receipt:
+def receipt_of(answered: Answered, transfer: pb.Transfer, *statuses: int) -> pb.Receipt:
     """The receipt. CheckFailedError unless it has such a status and repeats the values of the transfer."""
     receipt: pb.Receipt = demand_accepted(answered).receipt
     names = " or ".join(pb.TransactionStatus.Name(status) for status in statuses)  # type: ignore[arg-type]
     demand(receipt.status in statuses, f"expected {names}, got status {receipt.status}")
     for name in ("transaction_id", "player", "currency", "amount_minor"):
-        told, asked = getattr(receipt, name), getattr(movement, name)
-        demand(told == asked, f"the receipt says {name} {told}, the request said {asked}")
+        result, requested = getattr(receipt, name), getattr(transfer, name)
+        demand(result == requested, f"the receipt says {name} {result}, the request said {requested}")
     return receipt

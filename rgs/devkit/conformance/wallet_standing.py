@@ -23,37 +23,37 @@ from rgs.wallet.v1 import wallet_pb2 as pb
 
 async def lookup_transaction(kit: WalletKit) -> None:
     """GetTransaction answers with the entry of a transaction."""
-    taken, undone, given = await kit.taken(), await kit.taken(), kit.movement(pb.LEG_PAYOUT)
+    taken, undone, given = await kit.taken(), await kit.taken(), kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT)
     receipt_of(await kit.rollback(undone), undone, ROLLED_BACK)
     receipt_of(await kit.credit(given), given, ACCEPTED)
-    for movement, status in ((taken, ACCEPTED), (undone, ROLLED_BACK), (given, ACCEPTED)):
-        receipt_of(await kit.stands(movement), movement, status)
+    for transfer, status in ((taken, ACCEPTED), (undone, ROLLED_BACK), (given, ACCEPTED)):
+        receipt_of(await kit.stands(transfer), transfer, status)
 
 
 async def lookup_refused(kit: WalletKit) -> None:
     """GetTransaction finds a refused debit."""
     before = await kit.balance()
-    movement = kit.movement(amount_minor=before - before % 100 + 100)
-    demand_reason(await kit.debit(movement), "INSUFFICIENT_FUNDS")
-    receipt_of(await kit.stands(movement), movement, REFUSED)
+    transfer = kit.transfer(amount_minor=before - before % 100 + 100)
+    demand_reason(await kit.debit(transfer), "INSUFFICIENT_FUNDS")
+    receipt_of(await kit.stands(transfer), transfer, REFUSED)
 
 
 async def lookup_tombstone(kit: WalletKit) -> None:
     """GetTransaction finds a tombstone."""
-    movement = kit.movement()
-    await kit.rollback(movement)
-    receipt_of(await kit.stands(movement), movement, ROLLED_BACK)
+    transfer = kit.transfer()
+    await kit.rollback(transfer)
+    receipt_of(await kit.stands(transfer), transfer, ROLLED_BACK)
 
 
 async def lookup_unknown(kit: WalletKit) -> None:
     """GetTransaction answers TRANSACTION_UNKNOWN for an unknown id."""
-    demand_reason(await kit.stands(kit.movement()), "TRANSACTION_UNKNOWN")
+    demand_reason(await kit.stands(kit.transfer()), "TRANSACTION_UNKNOWN")
 
 
 async def lookup_other_player(kit: WalletKit) -> None:
     """GetTransaction shows no transaction of another player."""
-    movement = await kit.taken()
-    answered = await kit.stands(movement, player=kit.second_player)
+    transfer = await kit.taken()
+    answered = await kit.stands(transfer, player=kit.second_player)
     demand_reason(answered, "TRANSACTION_CONFLICT", "TRANSACTION_UNKNOWN")
 
 
@@ -63,9 +63,9 @@ async def lookup_other_player(kit: WalletKit) -> None:
 async def parallel_repeats(kit: WalletKit) -> None:
     """The same debit sent several times at once moves money once."""
     before = await kit.balance()
-    movement = kit.movement()
-    answers = await asyncio.gather(*(kit.debit(movement) for _ in range(PARALLEL)))
-    statuses = [receipt_of(answered, movement, ACCEPTED, DUPLICATE).status for answered in answers]
+    transfer = kit.transfer()
+    answers = await asyncio.gather(*(kit.debit(transfer) for _ in range(PARALLEL)))
+    statuses = [receipt_of(answered, transfer, ACCEPTED, DUPLICATE).status for answered in answers]
     accepted = statuses.count(ACCEPTED)
     await kit.demand_moved(before, -AMOUNT_MINOR)
     demand(accepted == 1, f"{accepted} of {PARALLEL} say that their call moved the money")
@@ -74,14 +74,14 @@ async def parallel_repeats(kit: WalletKit) -> None:
 async def parallel_debits(kit: WalletKit) -> None:
     """Different debits at once are all entered."""
     before = await kit.balance()
-    movements = [kit.movement() for _ in range(PARALLEL)]
-    for movement, answered in zip(
-        movements, await asyncio.gather(*(kit.debit(movement) for movement in movements)), strict=True
+    transfers = [kit.transfer() for _ in range(PARALLEL)]
+    for transfer, answered in zip(
+        transfers, await asyncio.gather(*(kit.debit(transfer) for transfer in transfers)), strict=True
     ):
-        receipt_of(answered, movement, ACCEPTED)
+        receipt_of(answered, transfer, ACCEPTED)
     await kit.demand_moved(before, -PARALLEL * AMOUNT_MINOR)
-    back = [kit.movement(pb.LEG_PAYOUT) for _ in range(PARALLEL)]
-    await asyncio.gather(*(kit.credit(movement) for movement in back))
+    back = [kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT) for _ in range(PARALLEL)]
+    await asyncio.gather(*(kit.credit(transfer) for transfer in back))
     await kit.demand_moved(before, 0)
 
 
@@ -89,15 +89,15 @@ async def parallel_overdraw(kit: WalletKit) -> None:
     """Debits at once never take more than the balance."""
     before = await kit.balance()
     amount_minor = (before // 2) // 100 * 100 + 100
-    movements = [kit.movement(amount_minor=amount_minor) for _ in range(PARALLEL)]
-    answers = await asyncio.gather(*(kit.debit(movement) for movement in movements))
-    accepted = [movement for movement, answered in zip(movements, answers, strict=True) if not answered.reason]
+    transfers = [kit.transfer(amount_minor=amount_minor) for _ in range(PARALLEL)]
+    answers = await asyncio.gather(*(kit.debit(transfer) for transfer in transfers))
+    accepted = [transfer for transfer, answered in zip(transfers, answers, strict=True) if not answered.reason]
     for answered in answers:
         if answered.reason:
             demand_reason(answered, "INSUFFICIENT_FUNDS")
     left = await kit.balance()
-    for movement in accepted:
-        receipt_of(await kit.rollback(movement), movement, ROLLED_BACK)
+    for transfer in accepted:
+        receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
     demand(len(accepted) == 1, f"{len(accepted)} debits of {amount_minor} were accepted on a balance of {before}")
     demand(left == before - amount_minor, f"the balance was {left} after one debit of {amount_minor} on {before}")
 
@@ -106,9 +106,9 @@ async def parallel_rollback(kit: WalletKit) -> None:
     """A debit and its rollback at once move nothing in the end."""
     async with kit.moves(0):
         for _ in range(4):
-            movement = kit.movement()
-            _, undone = await asyncio.gather(kit.debit(movement), kit.rollback(movement))
-            receipt_of(undone, movement, ROLLED_BACK)
+            transfer = kit.transfer()
+            _, undone = await asyncio.gather(kit.debit(transfer), kit.rollback(transfer))
+            receipt_of(undone, transfer, ROLLED_BACK)
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
@@ -119,16 +119,16 @@ async def token_expired(kit: WalletKit) -> None:
     if not kit.expired_token:
         raise CheckSkippedError("needs --expired-token")
     async with kit.moves(0):
-        demand_reason(await kit.debit(kit.movement(), token=kit.expired_token), "TOKEN_EXPIRED")
+        demand_reason(await kit.debit(kit.transfer(), token=kit.expired_token), "TOKEN_EXPIRED")
 
 
 async def token_expired_repeat(kit: WalletKit) -> None:
     """An expired token does not stop the repeat of an accepted debit."""
     if not kit.expired_token:
         raise CheckSkippedError("needs --expired-token")
-    movement = await kit.taken()
+    transfer = await kit.taken()
     async with kit.moves(0):
-        receipt_of(await kit.debit(movement, token=kit.expired_token), movement, DUPLICATE)
+        receipt_of(await kit.debit(transfer, token=kit.expired_token), transfer, DUPLICATE)
 
 
 STANDING: Final[tuple[ConformanceCheck[WalletKit], ...]] = (

@@ -18,7 +18,7 @@ from rgs.core.times import format_date
 from rgs.devkit.client import Client
 from rgs.devkit.demo.player import DemoError, PlayedRound, PlayedSession
 from rgs.store.wallet import WalletStore
-from rgs.v1.admin_pb2 import ListOwedCreditsRequest
+from rgs.v1.admin_pb2 import ListPendingCreditsRequest
 from rgs.v1.audit_pb2 import ListKeyStatementsRequest
 from rgs.v1.history_pb2 import GetRoundRecordRequest, ListRoundsRequest
 
@@ -68,7 +68,7 @@ def _verify_found(client: Client, session: PlayedSession, round_: PlayedRound) -
 def verify_owed(client: Client, sessions: Iterable[PlayedSession]) -> int:
     """The server lists exactly these sessions' balances as credits due. Returns their sum, minor units. DemoError."""
     due = {session.view.session_id: session.view.balance_minor for session in sessions}
-    pages = client.pages(client.admin.ListOwedCredits, ListOwedCreditsRequest(page_size=_PAGE))
+    pages = client.pages(client.admin.ListPendingCredits, ListPendingCreditsRequest(page_size=_PAGE))
     owed = {credit.session_id: credit.amount_minor for page in pages for credit in page.credits}
     if owed != due:
         raise DemoError(f"{len(due)} credits of {sum(due.values())} are due, the server lists {owed}")
@@ -115,7 +115,7 @@ def verify_wallet(path: Path, sessions: Sequence[PlayedSession]) -> int:
         store.verify()
         for entry in store.rows():
             if entry.kind != "opening":
-                moved[entry.player] += entry.movement_minor
+                moved[entry.player] += entry.transfer_minor
     finally:
         store.close()
     for player in sorted(due.keys() | moved.keys()):

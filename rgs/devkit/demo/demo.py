@@ -57,9 +57,9 @@ class Part:
         """Rounds before the silence."""
         return self.rounds if self.leaves else self.rounds - max(1, self.rounds // 4)
 
-    def play_before(self, told: Callable[[], None]) -> None:
+    def play_before(self, reported: Callable[[], None]) -> None:
         """Play these rounds, and buy enough for a further round unless the player leaves."""
-        self.player.play_to(self.before, told)
+        self.player.play_to(self.before, reported)
         if not self.leaves:
             self.player.make_ready()
 
@@ -137,12 +137,12 @@ def _live(
         owed_minor = verify_owed(client, [part.player.sessions[-1] for part in leaving])
         owed = format_money(owed_minor, CURRENCY)
         step.what = f"wallet silent: {owed} owed to {len(leaving)}, {len(buying)} debits without an answer"
-    with steps.step("central system silent") as step:
+    with steps.step("regulator silent") as step:
         peers.regulator.misbehave(SILENT_REGULATOR)
         playing = [part for part in parts if not part.leaves and not part.buys]
-        _together(playing, lambda part, told: part.player.play_on(part.rounds, told))
+        _together(playing, lambda part, reported: part.player.play_on(part.rounds, reported))
         more = sum(part.player.played for part in parts) - before
-        step.what = f"central system silent: {more} rounds played on"
+        step.what = f"regulator silent: {more} rounds played on"
     with steps.step("reconciliation of the files so far") as step:
         midway = open_breaks(evidence, root, peers, [session for part in parts for session in part.player.sessions])
         step.what = f"reconciliation of the files so far: {midway.open_breaks} breaks open"
@@ -158,14 +158,14 @@ def _live(
         return midway, verify_history(client, played)
 
 
-def _finish(part: Part, told: Callable[[], None]) -> None:
+def _finish(part: Part, reported: Callable[[], None]) -> None:
     if not part.leaves:
-        part.player.play_to(part.rounds, told)
+        part.player.play_to(part.rounds, reported)
     part.player.leave()
 
 
 def _together(
-    parts: Sequence[Part], do: Callable[[Part, Callable[[], None]], None], told: Callable[[], None] = lambda: None
+    parts: Sequence[Part], do: Callable[[Part, Callable[[], None]], None], reported: Callable[[], None] = lambda: None
 ) -> None:
     """Run all players at once; the first failure stops the others."""
     failed = threading.Event()
@@ -173,7 +173,7 @@ def _together(
     def advance() -> None:
         if failed.is_set():
             raise DemoError("stopped, because another session failed")
-        told()
+        reported()
 
     if not parts:
         return

@@ -48,8 +48,8 @@ class Evidence:
     receipts = _Named("receipts.jsonl")  # what the operator kept of each opening that it received
     wallet = _Named("wallet.csv")  # the statement of the operator's wallet
     wallet_said = _Named("wallet.txt")  # the output of the simulated wallet: each fault that it committed
-    regulator = _Named("regulator.jsonl")  # the register of the central system
-    regulator_said = _Named("regulator.txt")  # the output of the simulated central system
+    regulator = _Named("regulator.jsonl")  # the regulator of the regulator
+    regulator_said = _Named("regulator.txt")  # the output of the simulated regulator
     reconciliation = _Named("reconciliation")  # the folder of the report over all of these
     midway = _Named("midway")  # the same files and report while the faults were on
 

@@ -42,8 +42,8 @@ def start_witness(evidence: Evidence, config: Config, running: ExitStack) -> Wit
     write_new(evidence.policy, policy.encode("ascii"), PUBLIC_MODE)
     settings = (evidence.home / CONFIG_FILE).read_text("utf-8")
     # The path is relative to the home, so that the whole folder can be moved.
-    told = f'{settings}log_policy = "{Path("..") / evidence.policy.name}"\n'
-    write_whole(evidence.home / CONFIG_FILE, told.encode("utf-8"), PUBLIC_MODE)
+    result = f'{settings}log_policy = "{Path("..") / evidence.policy.name}"\n'
+    write_whole(evidence.home / CONFIG_FILE, result.encode("utf-8"), PUBLIC_MODE)
     return witness
 
 

@@ -18,9 +18,9 @@ from rgs.node.files import PUBLIC_MODE, write_new
 DEADLINE_MS: Final = 1_000
 WALLET, REGULATOR = "wallet", "regulator"
 
-_OUTWARD: Final = """\
+_PEERS: Final = """\
 # Written by `rgs demo`: the simulated peers of this machine. One failing call in three must not open the breaker.
-[central]
+[regulator]
 target = "{regulator}"
 deadline_ms = {deadline_ms}
 failures_max = 1000
@@ -85,8 +85,8 @@ def start_peers(evidence: Evidence, operator: str, running: ExitStack) -> Peers:
 
     wallet = start(WALLET, evidence.wallet, evidence.wallet_said)
     regulator = start(REGULATOR, evidence.regulator, evidence.regulator_said)
-    found = _OUTWARD.format(
+    found = _PEERS.format(
         operator=operator, wallet=wallet.address, regulator=regulator.address, deadline_ms=DEADLINE_MS
     )
-    write_new(evidence.home / "outward.toml", found.encode("utf-8"), PUBLIC_MODE)
+    write_new(evidence.home / "peers.toml", found.encode("utf-8"), PUBLIC_MODE)
     return Peers(wallet, regulator)

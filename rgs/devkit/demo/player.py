@@ -119,14 +119,14 @@ class DemoPlayer:
         self.repeats = 0
         """Requests sent again with the same request id."""
 
-    def play_to(self, rounds: int, told: Callable[[], None]) -> None:
+    def play_to(self, rounds: int, reported: Callable[[], None]) -> None:
         """Play until so many rounds are played in all. A participation that is used up leads to a further session.
 
         The last session stays open.
         """
         while self.played < rounds:
             self.make_ready()
-            self.play_on(rounds, told)
+            self.play_on(rounds, reported)
 
     def make_ready(self) -> None:
         """Ensure a session whose participation covers a round."""
@@ -137,7 +137,7 @@ class DemoPlayer:
             self.leave()
             self._open()
 
-    def play_on(self, rounds: int, told: Callable[[], None]) -> None:
+    def play_on(self, rounds: int, reported: Callable[[], None]) -> None:
         """As `play_to`, but only with the money in the participation: no call of wallet or regulator."""
         session = self.sessions[-1]
         way = StreamRounds(self._client) if self._by_stream else UnaryRounds(self._client)
@@ -145,7 +145,7 @@ class DemoPlayer:
             while self.played < rounds and self._has_enough(session):
                 self._play_round(session, way, self.played)
                 self.played += 1
-                told()
+                reported()
         finally:
             way.close()
 

@@ -157,12 +157,12 @@ def _add_game(table: Table, sessions: Sequence[PlayedSession], together: str = "
 
 def _sample(session: PlayedSession) -> Table:
     view, round_ = session.view, session.rounds[-1].view
-    register = "test register, no regulator" if view.test_register else "central system"
+    regulator = "test regulator, not a real one" if view.test_regulator else "regulator"
     return _rows(
         " ",
         ("a session", view.session_id),
         ("its ids", f"session {view.regulator_session_id}, participation {view.regulator_participation_id}"),
-        ("", f"({register})"),
+        ("", f"({regulator})"),
         ("last round", f"{round_.game_code}, {round_.round_id}"),
         ("commitment", f"{round_.commitment.hex()[:48]}…"),
     )
@@ -203,9 +203,9 @@ def _proved(proof: Proof, root: str) -> Table:
 def _faults(faults: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """The peers' faults, the most frequent first, four on each line."""
     ordered = sorted(faults.items(), key=lambda row: (-row[1], row[0]))
-    told = [f"{count} {name.replace('_', ' ')}" for name, count in ordered]
-    for first in range(0, len(told), _FAULTS_A_LINE):
-        yield "" if first else "faults", ", ".join(told[first : first + _FAULTS_A_LINE])
+    result = [f"{count} {name.replace('_', ' ')}" for name, count in ordered]
+    for first in range(0, len(result), _FAULTS_A_LINE):
+        yield "" if first else "faults", ", ".join(result[first : first + _FAULTS_A_LINE])
 
 
 def _rows(mark: str, *rows: tuple[str, str]) -> Table:

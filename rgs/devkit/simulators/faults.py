@@ -116,9 +116,9 @@ class Call:
 class Faults:
     """Applies a plan: counts calls and faults. `tell` receives a line for each fault."""
 
-    def __init__(self, plan: FaultPlan, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, plan: FaultPlan, emit: Callable[[str], None] = lambda _: None) -> None:
         self._plan = plan
-        self._tell = tell
+        self._emit = emit
         self._calls: Counter[str] = Counter()
         self.is_on = True
         self.committed: Counter[Fault] = Counter()
@@ -143,7 +143,7 @@ class Faults:
     def commit(self, call: Call, fault: Fault, subject: str) -> None:
         """Count a fault that takes place now, and tell it."""
         self.committed[fault] += 1
-        self._tell(f"fault {self.committed.total()}: {call.method} call {call.number} {subject or '-'}: {fault}")
+        self._emit(f"fault {self.committed.total()}: {call.method} call {call.number} {subject or '-'}: {fault}")
 
     def commit_if_due(self, call: Call, fault: Fault, subject: str) -> bool:
         """Commit the fault if the plan has it for this call; whether it has."""

@@ -1,8 +1,8 @@
-"""A simulated regulator's system: `rgs.regulator.v1.CentralSystemService` over the test register and a plan of faults.
+"""A simulated regulator's system: `rgs.regulator.v1.RegulatorService` over the test regulator and a plan of faults.
 
 The embedded test regulator (`rgs.adapters.embedded.regulator`) keeps an honest book; every false answer is made here.
-With `counts=True` answers have `test_register` false, as a real system's do, so that jurisdictions without a test
-register can be tried.
+With `counts=True` answers have `test_regulator` false, as a real system's do, so that jurisdictions without a test
+regulator can be tried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from rgs.adapters.embedded.regulator import EmbeddedRegister
+from rgs.adapters.embedded.regulator import EmbeddedRegulator
 from rgs.adapters.grpc.regulator import ALIGNMENT_RUNNING, DOMAIN, REFUSALS
 from rgs.core.errors import (
     FormatError,
@@ -31,7 +31,7 @@ from rgs.devkit.simulators.faults import Call, Fault, Faults
 from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
 from rgs.ports import regulator as port
 from rgs.regulator.v1 import regulator_pb2 as pb
-from rgs.store.register import RegisterStore, RegisterTransaction
+from rgs.store.regulator import RegulatorStore, RegulatorTransaction
 
 NO_CAP_MINOR: Final = 10**17
 CLOCKS_APART_MS: Final = 1_000
@@ -42,10 +42,10 @@ _FOREIGN: Final = "X"
 State = TypeVar("State")
 
 
-class SimulatedCentralSystem(Simulator):
-    """The regulator's system. `new_id(prefix)` makes ids as for `EmbeddedRegister`; `now_ms` is the injected clock."""
+class SimulatedRegulator(Simulator):
+    """The regulator's system. `new_id(prefix)` makes ids as for `EmbeddedRegulator`; `now_ms` is the injected clock."""
 
-    service = "rgs.regulator.v1.CentralSystemService"
+    service = "rgs.regulator.v1.RegulatorService"
     domain = DOMAIN
     refusals = REFUSALS
 
@@ -60,14 +60,14 @@ class SimulatedCentralSystem(Simulator):
     ) -> None:
         self._now_ms = now_ms
         self._new_id = new_id
-        self._test_register = not counts
+        self._test_regulator = not counts
         self._seen: set[str] = set()
         """Transaction ids answered so far, for false answers to repeats."""
         super().__init__(path, faults)
 
     def _open(self) -> None:
-        self.store = RegisterStore(self._path)
-        self._book = EmbeddedRegister(self.store, self._new_id, self._now_ms, CLOCKS_APART_MS)
+        self.store = RegulatorStore(self._path)
+        self._book = EmbeddedRegulator(self.store, self._new_id, self._now_ms, CLOCKS_APART_MS)
 
     def _forget(self) -> None:
         self._seen.clear()
@@ -100,14 +100,14 @@ class SimulatedCentralSystem(Simulator):
         opening = _copied(
             port.SessionOpening,
             request,
-            test_register_allowed=True,  # the game server decides that: it knows what system answers
+            test_regulator_allowed=True,  # the game server decides that: it knows what system answers
             participation_cap_minor=cap_minor,
             open_ms=self._time(request.open_time, call, request),
         )
         granted = await self._book.open_session(opening)
         issued = self._issued(granted.regulator_session_id, call, request)
         return pb.OpenSessionResponse(
-            transaction_id=request.transaction_id, regulator_session_id=issued, test_register=self._test_register
+            transaction_id=request.transaction_id, regulator_session_id=issued, test_regulator=self._test_regulator
         )
 
     async def _buy(self, request: pb.BuyParticipationRequest, call: Call) -> pb.BuyParticipationResponse:
@@ -115,7 +115,9 @@ class SimulatedCentralSystem(Simulator):
         right = await self._book.buy_participation(purchase)
         issued = self._issued(right.regulator_participation_id, call, request)
         return pb.BuyParticipationResponse(
-            transaction_id=request.transaction_id, regulator_participation_id=issued, test_register=self._test_register
+            transaction_id=request.transaction_id,
+            regulator_participation_id=issued,
+            test_regulator=self._test_regulator,
         )
 
     async def _end(self, request: pb.EndParticipationRequest, call: Call) -> pb.EndParticipationResponse:
@@ -125,7 +127,7 @@ class SimulatedCentralSystem(Simulator):
         except ParticipationEndedError:
             if not self._commit_if_due(call, Fault.ENDS_TWICE, request):
                 raise
-        return pb.EndParticipationResponse(transaction_id=request.transaction_id, test_register=self._test_register)
+        return pb.EndParticipationResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
 
     async def _report(self, request: pb.ReportStagesRequest, call: Call) -> pb.ReportStagesResponse:
         stages = [
@@ -140,12 +142,12 @@ class SimulatedCentralSystem(Simulator):
         if self._commit_if_due(call, Fault.CHANGED_HASH, request):
             stages = [replace(stage, final_hash=stage.final_hash[::-1]) for stage in stages]
         await self._book.report_stages(request.transaction_id, stages)
-        return pb.ReportStagesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
+        return pb.ReportStagesResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
 
     async def _align(self, request: pb.AlignDayRequest, _call: Call) -> pb.AlignDayResponse:
         alignment = _copied(port.DayAlignment, request, totals=_copied(port.DayTotals, request.totals))
         await self._book.align_day(alignment)
-        return pb.AlignDayResponse(transaction_id=request.transaction_id, test_register=self._test_register)
+        return pb.AlignDayResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
 
     async def _close_session(self, request: pb.CloseSessionRequest, call: Call) -> pb.CloseSessionResponse:
         close_ms = self._time(request.close_time, call, request)
@@ -156,13 +158,13 @@ class SimulatedCentralSystem(Simulator):
         except ParticipationOpenError:
             if not self._commit_if_due(call, Fault.CLOSES_SEATED, request):
                 raise
-        return pb.CloseSessionResponse(transaction_id=request.transaction_id, test_register=self._test_register)
+        return pb.CloseSessionResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
 
     async def _report_modules(self, request: pb.ReportModulesRequest, call: Call) -> pb.ReportModulesResponse:
         modules = tuple(_copied(port.SoftwareModule, module) for module in request.modules)
         report_ms = self._time(request.report_time, call, request)
         await self._book.report_modules(port.ModuleReport(request.transaction_id, request.node, modules, report_ms))
-        return pb.ReportModulesResponse(transaction_id=request.transaction_id, test_register=self._test_register)
+        return pb.ReportModulesResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
 
     async def _get_session(self, request: pb.GetSessionRequest, _call: Call) -> pb.GetSessionResponse:
         state = await self._read(lambda book: book.session(request.regulator_session_id))
@@ -193,12 +195,12 @@ class SimulatedCentralSystem(Simulator):
             ended=bool(state.ended),
         )
 
-    async def _read(self, read: Callable[[RegisterTransaction], State]) -> State:
-        def look() -> State:
+    async def _read(self, read: Callable[[RegulatorTransaction], State]) -> State:
+        def poll() -> State:
             with self.store.transaction("", self._now_ms()) as book:
                 return read(book)
 
-        return await asyncio.to_thread(look)
+        return await asyncio.to_thread(poll)
 
     # --- what they share ----------------------------------------------------------------------------------------------
 

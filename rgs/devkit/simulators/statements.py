@@ -12,7 +12,7 @@ from io import StringIO
 from typing import Any, Final
 
 from rgs.devkit.simulators.wallet import DOUBLED
-from rgs.store.register import RegisterEntry, RegisterStore
+from rgs.store.regulator import RegulatorEntry, RegulatorStore
 from rgs.store.wallet import WalletEntry, WalletStore
 
 WALLET_COLUMNS: Final = (
@@ -41,7 +41,7 @@ def wallet_statement(store: WalletStore, operator: str = "") -> str:
 
 def _wallet_row(entry: WalletEntry) -> tuple[str | int, ...]:
     refused = entry.kind == "refused_debit"
-    tombstone = entry.kind == "rollback" and not entry.movement_minor
+    tombstone = entry.kind == "rollback" and not entry.transfer_minor
     transaction_id = entry.transaction_id or ""
     if transaction_id.startswith(DOUBLED):
         transaction_id = _CURRENT + transaction_id[1:]
@@ -60,7 +60,7 @@ def _wallet_row(entry: WalletEntry) -> tuple[str | int, ...]:
     )
 
 
-def regulator_statement(store: RegisterStore) -> str:
+def regulator_statement(store: RegulatorStore) -> str:
     """`regulator.jsonl`: one flat object on each line; `kind` is session, purchase, stage, end, close or total.
 
     A day that was aligned more than once has its last alignment. Module reports are left out.
@@ -75,22 +75,24 @@ def regulator_statement(store: RegisterStore) -> str:
     return "".join(json.dumps(row, sort_keys=True) + "\n" for row in (*rows, *totals.values()))
 
 
-def _row(entry: RegisterEntry) -> dict[str, Any]:
+def _row(entry: RegulatorEntry) -> dict[str, Any]:
     body = json.loads(entry.body)
-    told: dict[str, Any] = dict(body["request"])
+    reported: dict[str, Any] = dict(body["request"])
     if entry.kind == "opening":
-        told |= {"kind": "session", "regulator_session_id": entry.subject, "test_register": True}
-        told["time"] = told.pop("open_time")
+        reported |= {"kind": "session", "regulator_session_id": entry.subject, "test_regulator": True}
+        reported["time"] = reported.pop("open_time")
     elif entry.kind == "purchase":
-        told |= {"kind": "purchase", "regulator_participation_id": entry.subject}
-        told |= {"time": told.pop("purchase_time"), "transaction_id": body["transaction_id"]}
+        reported |= {"kind": "purchase", "regulator_participation_id": entry.subject}
+        reported |= {"time": reported.pop("purchase_time"), "transaction_id": body["transaction_id"]}
     elif entry.kind == "closing":
-        told |= {"kind": "close", "time": told.pop("close_time")}
+        reported |= {"kind": "close", "time": reported.pop("close_time")}
     elif entry.kind == "alignment":
-        sums = told.pop("totals")
-        told |= {"kind": "total", "date": told.pop("day"), "alignment_no": str(entry.number)}
-        told |= {"rounds": sums["stages"], "paid_out_minor": sums["final_balance_minor"]}
-        told |= {name: sums[name] for name in ("bought_minor", "staked_minor", "returned_minor", "purchases", "ends")}
+        sums = reported.pop("totals")
+        reported |= {"kind": "total", "date": reported.pop("day"), "alignment_no": str(entry.number)}
+        reported |= {"rounds": sums["stages"], "paid_out_minor": sums["final_balance_minor"]}
+        reported |= {
+            name: sums[name] for name in ("bought_minor", "staked_minor", "returned_minor", "purchases", "ends")
+        }
     else:
-        told |= {"kind": entry.kind, "time": told.pop("end_time")}
-    return told
+        reported |= {"kind": entry.kind, "time": reported.pop("end_time")}
+    return reported

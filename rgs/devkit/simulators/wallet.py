@@ -34,7 +34,7 @@ from rgs.core.times import parse_time
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
-from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Transfer, check_credit, check_debit
+from rgs.ports.wallet import Receipt, TransactionStatus, Transfer, TransferPurpose, check_credit, check_debit
 from rgs.store.wallet import WalletEntry, WalletStore
 from rgs.wallet.v1 import wallet_pb2 as pb
 
@@ -44,7 +44,7 @@ UNKNOWN: Final = "unknown"
 EXPIRED: Final = "expired"
 _ROUND_MINOR: Final = 100
 
-_LEGS: Final = {pb.Leg.Value(f"LEG_{leg.name}"): leg for leg in Leg}
+_PURPOSES: Final = {pb.TransferPurpose.Value(f"PURPOSE_{purpose.name}"): purpose for purpose in TransferPurpose}
 _REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
     (IdempotencyConflictError, "TRANSACTION_CONFLICT"),
     (TransactionRolledBackError, "TRANSACTION_ROLLED_BACK"),
@@ -94,7 +94,7 @@ class SimulatedWallet(Simulator):
 
     def subject(self, request: Any) -> str:
         """The transaction id of a message that moves money."""
-        return request.movement.transaction_id if hasattr(request, "movement") else ""
+        return request.transfer.transaction_id if hasattr(request, "transfer") else ""
 
     # --- the methods --------------------------------------------------------------------------------------------------
 
@@ -107,64 +107,64 @@ class SimulatedWallet(Simulator):
         """The function that answers a message that moves money: `move` finds the receipt."""
 
         async def answer(request: Any, call: Call) -> Message:
-            asked = await self._asked(request.movement, call, check)
-            receipt = await move(request, call, asked)
-            return response(receipt=self._receipt(request.movement, receipt, call))
+            requested = await self._requested(request.transfer, call, check)
+            receipt = await move(request, call, requested)
+            return response(receipt=self._receipt(request.transfer, receipt, call))
 
         return answer
 
-    async def _debit(self, request: pb.DebitRequest, call: Call, asked: Transfer) -> Receipt:
-        movement = request.movement
-        known, undone = await self._entries(movement)
-        self._refuse_retry(call, movement, known or undone)
-        if self._hides_conflict(call, known, asked):
+    async def _debit(self, request: pb.DebitRequest, call: Call, requested: Transfer) -> Receipt:
+        transfer = request.transfer
+        known, undone = await self._entries(transfer)
+        self._refuse_retry(call, transfer, known or undone)
+        if self._hides_conflict(call, known, requested):
             return self._as_repeat(known)
         expired = request.session_token.startswith(EXPIRED)
-        if expired and (known is None or self._commit_if_due(call, Fault.TOKEN_FIRST, movement)):
+        if expired and (known is None or self._commit_if_due(call, Fault.TOKEN_FIRST, transfer)):
             raise WireError("TOKEN_EXPIRED", "the session token has expired")
-        if movement.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_TAKEN, movement):
-            balance = await self._book.get_balance(**_account(movement))
-            return Receipt(movement.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
-        if Fault.NOT_FINAL in call.faults and known is None and undone is None and movement.currency == self._currency:
-            balance = await self._book.get_balance(**_account(movement))
-            is_uncovered = balance.balance_minor < movement.amount_minor <= AMOUNT_MINOR_MAX
-            if is_uncovered and self._commit_if_due(call, Fault.NOT_FINAL, movement):  # no entry: it may succeed later
+        if transfer.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_TAKEN, transfer):
+            balance = await self._book.get_balance(**_account(transfer))
+            return Receipt(transfer.transaction_id, TransactionStatus.ACCEPTED, balance.balance_minor, "0")
+        if Fault.NOT_FINAL in call.faults and known is None and undone is None and transfer.currency == self._currency:
+            balance = await self._book.get_balance(**_account(transfer))
+            is_uncovered = balance.balance_minor < transfer.amount_minor <= AMOUNT_MINOR_MAX
+            if is_uncovered and self._commit_if_due(call, Fault.NOT_FINAL, transfer):  # no entry: it may succeed later
                 raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
-        if undone is None and self._doubles(call, known, asked, "debit"):
-            return await self._again(self._book.debit, asked)
+        if undone is None and self._doubles(call, known, requested, "debit"):
+            return await self._again(self._book.debit, requested)
         try:
-            return await self._book.debit(asked)
+            return await self._book.debit(requested)
         except TransactionRolledBackError:
-            if not self._commit_if_due(call, Fault.LATE_DEBIT, movement):
+            if not self._commit_if_due(call, Fault.LATE_DEBIT, transfer):
                 raise
-            return await self._again(self._book.debit, asked)
+            return await self._again(self._book.debit, requested)
 
-    async def _credit(self, request: pb.CreditRequest, call: Call, asked: Transfer) -> Receipt:
-        movement = request.movement
-        known, undone = await self._entries(movement)
-        self._refuse_retry(call, movement, known or undone)
-        if movement.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_REFUSED, movement):
+    async def _credit(self, request: pb.CreditRequest, call: Call, requested: Transfer) -> Receipt:
+        transfer = request.transfer
+        known, undone = await self._entries(transfer)
+        self._refuse_retry(call, transfer, known or undone)
+        if transfer.amount_minor == 0 and self._commit_if_due(call, Fault.ZERO_REFUSED, transfer):
             raise WireError("INVALID_FIELD", "a credit of 0", {"field": "amount_minor"})
-        if self._hides_conflict(call, known, asked):
+        if self._hides_conflict(call, known, requested):
             return self._as_repeat(known)
-        if self._doubles(call, known, asked, "credit"):
-            return await self._again(self._book.credit, asked)
-        return await self._book.credit(asked)
+        if self._doubles(call, known, requested, "credit"):
+            return await self._again(self._book.credit, requested)
+        return await self._book.credit(requested)
 
-    async def _rollback(self, request: pb.RollbackRequest, call: Call, asked: Transfer) -> Receipt:
-        movement = request.movement
-        known, undone = await self._entries(movement)
+    async def _rollback(self, request: pb.RollbackRequest, call: Call, requested: Transfer) -> Receipt:
+        transfer = request.transfer
+        known, undone = await self._entries(transfer)
         if undone is not None:
-            self._refuse_retry(call, movement, undone)
-        if self._hides_conflict(call, undone or known, asked):
+            self._refuse_retry(call, transfer, undone)
+        if self._hides_conflict(call, undone or known, requested):
             return replace(self._as_repeat(undone or known), status=TransactionStatus.ROLLED_BACK)
-        new = known is None and undone is None and movement.amount_minor > 0
-        if new and self._commit_if_due(call, Fault.ROLLBACK_REFUSED, movement):
+        new = known is None and undone is None and transfer.amount_minor > 0
+        if new and self._commit_if_due(call, Fault.ROLLBACK_REFUSED, transfer):
             raise WireError(TRANSACTION_UNKNOWN, "there is no such debit")
-        if new and self._commit_if_due(call, Fault.NO_TOMBSTONE, movement):
-            balance = await self._book.get_balance(**_account(movement))
-            return Receipt(movement.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
-        return await self._book.rollback(asked)
+        if new and self._commit_if_due(call, Fault.NO_TOMBSTONE, transfer):
+            balance = await self._book.get_balance(**_account(transfer))
+            return Receipt(transfer.transaction_id, TransactionStatus.ROLLED_BACK, balance.balance_minor, "0")
+        return await self._book.rollback(requested)
 
     async def _get_transaction(self, request: pb.GetTransactionRequest, call: Call) -> pb.GetTransactionResponse:
         named = {"operator": request.operator, "player": request.player, "transaction_id": request.transaction_id}
@@ -176,15 +176,15 @@ class SimulatedWallet(Simulator):
         if receipt is None or entry is None:
             raise WireError(TRANSACTION_UNKNOWN, "there is no such transaction")
         amount_minor = entry.amount_minor - self._skewed.get(request.transaction_id, 0)
-        movement = pb.Movement(
+        transfer = pb.Transfer(
             transaction_id=request.transaction_id,
             player=entry.player,
             currency=entry.currency,
             amount_minor=amount_minor,
         )
-        told = self._receipt(movement, receipt, call)
-        told.entry_time.FromMilliseconds(parse_time(entry.recorded_time))
-        return pb.GetTransactionResponse(receipt=told)
+        result = self._receipt(transfer, receipt, call)
+        result.entry_time.FromMilliseconds(parse_time(entry.recorded_time))
+        return pb.GetTransactionResponse(receipt=result)
 
     async def _get_balance(self, request: pb.GetBalanceRequest, call: Call) -> pb.GetBalanceResponse:
         await self._open_account(request.operator, request.player)
@@ -197,33 +197,33 @@ class SimulatedWallet(Simulator):
 
     # --- what they share ----------------------------------------------------------------------------------------------
 
-    async def _asked(
-        self, movement: pb.Movement, call: Call, check: Callable[[Transfer], Transfer] = check_debit
+    async def _requested(
+        self, transfer: pb.Transfer, call: Call, check: Callable[[Transfer], Transfer] = check_debit
     ) -> Transfer:
         """Open the account if need be. Returns the keywords for the book; a fault may change the amount."""
-        await self._open_account(movement.operator, movement.player)
-        leg = _LEGS.get(movement.leg)
-        if leg is None:
-            raise InvalidFieldError("unknown leg", field="leg", value=movement.leg)
-        asked = Transfer(
-            operator=movement.operator,
-            player=movement.player,
-            currency=movement.currency,
-            amount_minor=movement.amount_minor,
-            transaction_id=movement.transaction_id,
-            reference=movement.reference,
-            leg=leg,
-            round_reference=movement.round_reference,
+        await self._open_account(transfer.operator, transfer.player)
+        purpose = _PURPOSES.get(transfer.purpose)
+        if purpose is None:
+            raise InvalidFieldError("unknown purpose", field="purpose", value=transfer.purpose)
+        requested = Transfer(
+            operator=transfer.operator,
+            player=transfer.player,
+            currency=transfer.currency,
+            amount_minor=transfer.amount_minor,
+            transaction_id=transfer.transaction_id,
+            reference=transfer.reference,
+            purpose=purpose,
+            round_reference=transfer.round_reference,
         )
-        if movement.amount_minor > 0:  # the book refuses any other, unless a fault accepts it
-            check(asked)
-        if movement.transaction_id not in self._skewed and movement.amount_minor > 0:
-            rest_minor = movement.amount_minor % _ROUND_MINOR
-            if self._commit_if_due(call, Fault.WRONG_AMOUNT, movement):
-                self._skewed[movement.transaction_id] = 1
-            elif rest_minor and self._commit_if_due(call, Fault.ROUNDED, movement):
-                self._skewed[movement.transaction_id] = -rest_minor
-        return replace(asked, amount_minor=movement.amount_minor + self._skewed.get(movement.transaction_id, 0))
+        if transfer.amount_minor > 0:  # the book refuses any other, unless a fault accepts it
+            check(requested)
+        if transfer.transaction_id not in self._skewed and transfer.amount_minor > 0:
+            rest_minor = transfer.amount_minor % _ROUND_MINOR
+            if self._commit_if_due(call, Fault.WRONG_AMOUNT, transfer):
+                self._skewed[transfer.transaction_id] = 1
+            elif rest_minor and self._commit_if_due(call, Fault.ROUNDED, transfer):
+                self._skewed[transfer.transaction_id] = -rest_minor
+        return replace(requested, amount_minor=transfer.amount_minor + self._skewed.get(transfer.transaction_id, 0))
 
     async def _open_account(self, operator: str, player: str) -> None:
         if player.startswith(UNKNOWN):
@@ -236,65 +236,65 @@ class SimulatedWallet(Simulator):
 
     async def _entries(self, request: Any) -> tuple[WalletEntry | None, WalletEntry | None]:
         """The book's entries of a transaction: the first one, and the rollback."""
-        movement = getattr(request, "movement", request)
+        transfer = getattr(request, "transfer", request)
 
-        def look() -> tuple[WalletEntry | None, WalletEntry | None]:
+        def poll() -> tuple[WalletEntry | None, WalletEntry | None]:
             with self.store.transaction(self._now_ms()) as book:
-                return book.entries_of(movement.operator, movement.transaction_id)
+                return book.entries_of(transfer.operator, transfer.transaction_id)
 
-        return await asyncio.to_thread(look)
+        return await asyncio.to_thread(poll)
 
-    async def _again(self, move: Callable[..., Any], asked: Transfer) -> Receipt:
+    async def _again(self, move: Callable[..., Any], requested: Transfer) -> Receipt:
         """Move the money once more, under the doubled id; the answer does not show it."""
-        doubled = DOUBLED + asked.transaction_id[1:]
-        receipt: Receipt = await move(replace(asked, transaction_id=doubled))
-        return replace(receipt, transaction_id=asked.transaction_id)
+        doubled = DOUBLED + requested.transaction_id[1:]
+        receipt: Receipt = await move(replace(requested, transaction_id=doubled))
+        return replace(receipt, transaction_id=requested.transaction_id)
 
-    def _refuse_retry(self, call: Call, movement: pb.Movement, known: WalletEntry | None) -> None:
-        if known is not None and self._commit_if_due(call, Fault.CONFLICTING_RETRY, movement):
+    def _refuse_retry(self, call: Call, transfer: pb.Transfer, known: WalletEntry | None) -> None:
+        if known is not None and self._commit_if_due(call, Fault.CONFLICTING_RETRY, transfer):
             raise WireError("TRANSACTION_CONFLICT", "the transaction id belongs to another transfer")
 
-    def _hides_conflict(self, call: Call, known: WalletEntry | None, asked: Transfer) -> bool:
+    def _hides_conflict(self, call: Call, known: WalletEntry | None, requested: Transfer) -> bool:
         """Whether a known id with other values is answered as a repeat."""
-        is_conflict = known is not None and known.transfer != entered_of(asked)
-        return is_conflict and self.faults.commit_if_due(call, Fault.NO_CONFLICT, asked.transaction_id)
+        is_conflict = known is not None and known.transfer != entered_of(requested)
+        return is_conflict and self.faults.commit_if_due(call, Fault.NO_CONFLICT, requested.transaction_id)
 
-    def _doubles(self, call: Call, known: WalletEntry | None, asked: Transfer, kind: str) -> bool:
+    def _doubles(self, call: Call, known: WalletEntry | None, requested: Transfer, kind: str) -> bool:
         """Whether a repeat with the same values moves the money again."""
-        is_repeat = known is not None and known.kind == kind and known.transfer == entered_of(asked)
-        return is_repeat and self.faults.commit_if_due(call, Fault.DOUBLE_ENTRY, asked.transaction_id)
+        is_repeat = known is not None and known.kind == kind and known.transfer == entered_of(requested)
+        return is_repeat and self.faults.commit_if_due(call, Fault.DOUBLE_ENTRY, requested.transaction_id)
 
     def _as_repeat(self, known: WalletEntry | None) -> Receipt:
         assert known is not None  # noqa: S101 - checked by `_hides_conflict`
         balance_minor = known.balance_after_minor or 0
         return Receipt(known.transaction_id or "", TransactionStatus.DUPLICATE, balance_minor, str(known.entry_no))
 
-    def _receipt(self, movement: pb.Movement, receipt: Receipt, call: Call) -> pb.Receipt:
-        more = int(self._commit_if_due(call, Fault.WRONG_ECHO, movement))
+    def _receipt(self, transfer: pb.Transfer, receipt: Receipt, call: Call) -> pb.Receipt:
+        more = int(self._commit_if_due(call, Fault.WRONG_ECHO, transfer))
         time = Timestamp()
         time.FromMilliseconds(self._now_ms())
         return pb.Receipt(
             transaction_id=receipt.transaction_id,
             status=pb.TransactionStatus.Value(f"TRANSACTION_STATUS_{receipt.status.name}"),
-            player=movement.player,
-            currency=movement.currency,
-            amount_minor=movement.amount_minor + more,
+            player=transfer.player,
+            currency=transfer.currency,
+            amount_minor=transfer.amount_minor + more,
             balance_after_minor=receipt.balance_after_minor,
             wallet_reference=receipt.wallet_reference,
             entry_time=time,
         )
 
-    def _commit_if_due(self, call: Call, fault: Fault, movement: pb.Movement) -> bool:
-        return self.faults.commit_if_due(call, fault, movement.transaction_id)
+    def _commit_if_due(self, call: Call, fault: Fault, transfer: pb.Transfer) -> bool:
+        return self.faults.commit_if_due(call, fault, transfer.transaction_id)
 
     def _reason(self, error: RgsError, request: Any) -> str:
         if isinstance(error, WalletRefusedError):
-            movement = getattr(request, "movement", request)
+            transfer = getattr(request, "transfer", request)
             refusal = error.metadata["refusal"]
-            has_account = refusal == "ACCOUNT_UNKNOWN" and not movement.player.startswith(UNKNOWN)
+            has_account = refusal == "ACCOUNT_UNKNOWN" and not transfer.player.startswith(UNKNOWN)
             return "CURRENCY_MISMATCH" if has_account else refusal
         return next((reason for kind, reason in _REASON_OF if isinstance(error, kind)), "")
 
 
-def _account(movement: pb.Movement) -> dict[str, str]:
-    return {"operator": movement.operator, "player": movement.player, "currency": movement.currency}
+def _account(transfer: pb.Transfer) -> dict[str, str]:
+    return {"operator": transfer.operator, "player": transfer.player, "currency": transfer.currency}

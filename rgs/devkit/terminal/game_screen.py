@@ -15,8 +15,8 @@ from google.protobuf.message import Message
 from rgs.core.amounts import format_money, parse_money, typed_money
 from rgs.core.errors import FormatError, VerificationError
 from rgs.devkit.client import CallError, Client, OutcomeUnknownError
-from rgs.devkit.terminal.history_screen import Past
-from rgs.devkit.terminal.prompt import Desk
+from rgs.devkit.terminal.history_screen import HistoryScreen
+from rgs.devkit.terminal.prompt import Prompt
 from rgs.devkit.terminal.proof import Keys, SessionProof
 from rgs.devkit.terminal.screen import line
 from rgs.v1.catalog_pb2 import Game
@@ -36,15 +36,15 @@ class LeftError(Exception):
     """The player has left without closing the session; it stays open at the server."""
 
 
-class Sitting:
+class GameScreen:
     """One session on one screen."""
 
-    def __init__(self, client: Client, desk: Desk, keys: Keys, games: Mapping[str, Game], ruleset: str) -> None:
+    def __init__(self, client: Client, prompt: Prompt, keys: Keys, games: Mapping[str, Game], ruleset: str) -> None:
         """`games`: the catalog by ruleset id. `ruleset`: the one to play."""
         self._client = client
-        self._desk = desk
-        self._screen = desk.screen
-        self._words = desk.words
+        self._prompt = prompt
+        self._screen = prompt.screen
+        self._words = prompt.words
         self._keys = keys
         self._games = games
         self._game = games[ruleset]
@@ -82,7 +82,7 @@ class Sitting:
             except OutcomeUnknownError:
                 raise
             except CallError as error:
-                self._desk.note(line(f"✗ {self._screen.refusal(error)}", "yellow"))
+                self._prompt.note(line(f"✗ {self._screen.refusal(error)}", "yellow"))
                 self._refresh(self._session.session_id)
         self._draw()
 
@@ -104,8 +104,8 @@ class Sitting:
         session = self._session
         most = format_money(session.purchase_left_minor, session.currency)
         default = typed_money(min(default_minor, session.purchase_left_minor), session.currency)
-        self._desk.say(self._words("say.buy", amount=most))
-        answer = self._desk.ask(self._words("say.how_much"), default)
+        self._prompt.say(self._words("say.buy", amount=most))
+        answer = self._prompt.ask(self._words("say.how_much"), default)
         if answer.lower() == self._words("say.leave_word"):
             self._leave()
             return
@@ -121,7 +121,7 @@ class Sitting:
         """Offer to return the balance and close the session. LeftError if it is to stay open."""
         session = self._session
         back = format_money(session.balance_minor, session.currency)
-        match self._desk.choose("close", "keep", "back", default="back", amount=back):
+        match self._prompt.choose("close", "keep", "back", default="back", amount=back):
             case "keep":
                 raise LeftError
             case "back":
@@ -141,8 +141,8 @@ class Sitting:
             format_money(amount, view.currency)
             for amount in (view.bought_minor, view.staked_minor, view.returned_minor, view.paid_out_minor)
         )
-        told = self._words("say.closed", bought=bought, staked=staked, returned=returned, back=back)
-        self._desk.note(line(f"  {told}"))
+        result = self._words("say.closed", bought=bought, staked=staked, returned=returned, back=back)
+        self._prompt.note(line(f"  {result}"))
 
     # --- a round --------------------------------------------------------------------------------------------------
 
@@ -156,11 +156,11 @@ class Sitting:
             f"{self._words.bet(self._game.game, bet)} {format_money(amount, session.currency)}"
             for bet, amount in self._bets.items()
         )
-        self._desk.say(*self._screen.limits_left(session), "")
+        self._prompt.say(*self._screen.limits_left(session), "")
         deal = self._words.choice("deal", bets=placed)
         others = {name: self._words.choice(name) for name in _BETWEEN}
-        self._desk.say(str(deal), "   ".join(map(str, others.values())))
-        match self._desk.pick({"deal": deal, **others}, default="deal"):
+        self._prompt.say(str(deal), "   ".join(map(str, others.values())))
+        match self._prompt.pick({"deal": deal, **others}, default="deal"):
             case "deal":
                 self._deal()
             case "bets":
@@ -170,11 +170,11 @@ class Sitting:
             case "leave":
                 self._leave()
             case "history":
-                Past(self._client, self._desk, self._keys, self._games, session.player).browse()
+                HistoryScreen(self._client, self._prompt, self._keys, self._games, session.player).browse()
             case "statements":
-                self._desk.page(self._screen.links(self._proof.links))
+                self._prompt.page(self._screen.links(self._proof.links))
             case _:
-                self._desk.page(self._screen.rules(self._game))
+                self._prompt.page(self._screen.rules(self._game))
 
     def _ask_bets(self) -> None:
         session, bets = self._session, {}
@@ -184,7 +184,7 @@ class Sitting:
                 largest = format_money(session.largest_ante_minor, session.currency)
                 hint = " " + self._words("say.up_to", amount=largest)
             default = typed_money(self._bets.get(limit.bet, 0), session.currency)
-            answer = self._desk.ask(f"{self._words.bet(self._game.game, limit.bet)}{hint}", default)
+            answer = self._prompt.ask(f"{self._words.bet(self._game.game, limit.bet)}{hint}", default)
             amount_minor = self._amount(answer)
             if amount_minor is None:
                 return
@@ -199,18 +199,18 @@ class Sitting:
 
     def _decide(self, round_: RoundView) -> None:
         self._draw()
-        self._desk.say("", *self._screen.decisions(round_, self._game.game, self._session.currency))
+        self._prompt.say("", *self._screen.decisions(round_, self._game.game, self._session.currency))
         actions = {Action.Name(legal.action): legal.action for legal in round_.legal_actions if legal.available}
         choices = {name: self._screen.action(self._game.game, action) for name, action in actions.items()}
         if round_.paused:
             choices["refresh"] = self._words.choice("refresh")
-            self._desk.say(str(choices["refresh"]))
-        chosen = self._desk.pick({**choices, "leave": self._words.choice("leave")})
+            self._prompt.say(str(choices["refresh"]))
+        chosen = self._prompt.pick({**choices, "leave": self._words.choice("leave")})
         if chosen == "refresh":
             self._refresh(self._session.session_id)
             return
         if chosen == "leave":
-            if self._desk.choose("keep_round", "back", default="back") == "keep_round":
+            if self._prompt.choose("keep_round", "back", default="back") == "keep_round":
                 raise LeftError
             return
         answer = self._send(self._client.play.Act, self._client.requests.act(self._session, round_, actions[chosen]))
@@ -226,9 +226,9 @@ class Sitting:
             try:
                 return self._client.call(method, request)
             except OutcomeUnknownError as error:
-                told = self._words("say.no_answer", error=self._screen.refusal(error))
-                self._desk.say(line(told, "yellow"), self._words("say.may_have_happened"))
-                if self._desk.choose("again", "give_up") == "give_up":
+                result = self._words("say.no_answer", error=self._screen.refusal(error))
+                self._prompt.say(line(result, "yellow"), self._words("say.may_have_happened"))
+                if self._prompt.choose("again", "give_up") == "give_up":
                     raise LeftError from None
 
     def _refresh(self, session_id: str) -> None:
@@ -252,18 +252,18 @@ class Sitting:
             self._proof.verify_shown(self._session, self._round)
         except (VerificationError, FormatError) as error:
             self.is_broken = True
-            self._desk.note(*self._screen.broken(error.metadata.get("check", "form"), error.message))
+            self._prompt.note(*self._screen.broken(error.metadata.get("check", "form"), error.message))
         except CallError as error:
-            told = self._words("proof.not_verified", error=self._screen.refusal(error))
-            self._desk.note(line(f"✗ {told}", "yellow"))
+            result = self._words("proof.not_verified", error=self._screen.refusal(error))
+            self._prompt.note(line(f"✗ {result}", "yellow"))
         else:
             links = self._proof.links
             is_final = links[-1].kind.name == "round_final"
             shown = links[-2:] if is_final else links[-1:]
-            self._desk.note(self._screen.verified(shown, anchored=self._keys.anchored))
+            self._prompt.note(self._screen.verified(shown, anchored=self._keys.anchored))
             if is_final:
                 style = "green" if self._keys.anchored else "yellow"
-                self._desk.note(line(f"  {self._words('proof.computed')}", style))
+                self._prompt.note(line(f"  {self._words('proof.computed')}", style))
 
     # --- the screen -----------------------------------------------------------------------------------------------
 
@@ -271,15 +271,15 @@ class Sitting:
         """Minor units of the text that was typed; None, with a note, if it is not an amount."""
         amount_minor = parse_money(answer, self._session.currency)
         if amount_minor is None:
-            self._desk.note(line(f"✗ {self._words('say.no_amount', text=answer)}", "yellow"))
+            self._prompt.note(line(f"✗ {self._words('say.no_amount', text=answer)}", "yellow"))
         return amount_minor
 
     def _draw(self) -> None:
-        self._desk.clear()
+        self._prompt.clear()
         session, round_, game = self._session, self._round, self._game.game
-        self._desk.say(self._screen.header(session, round_))
+        self._prompt.say(self._screen.header(session, round_))
         if round_ is not None:
-            self._desk.say(self._screen.felt(round_, game, session.currency))
+            self._prompt.say(self._screen.felt(round_, game, session.currency))
             if round_.status != ROUND_STATUS_OPEN:
-                self._desk.say(self._screen.outcome(round_, game, session.currency))
-        self._desk.say_notes()
+                self._prompt.say(self._screen.outcome(round_, game, session.currency))
+        self._prompt.say_notes()

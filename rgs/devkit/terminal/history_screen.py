@@ -19,7 +19,7 @@ from rgs.core.times import format_date, format_time
 from rgs.devkit.client import CallError, Client
 from rgs.devkit.terminal.cards_art import card_text
 from rgs.devkit.terminal.i18n import Choice
-from rgs.devkit.terminal.prompt import Desk
+from rgs.devkit.terminal.prompt import Prompt
 from rgs.devkit.terminal.proof import Keys, RoundProof
 from rgs.devkit.terminal.screen import line, table_of
 from rgs.v1.catalog_pb2 import Game
@@ -38,12 +38,12 @@ _DECK_SHOWN: Final = 9
 _HASH_SHOWN: Final = 16
 
 
-class Past:
+class HistoryScreen:
     """The history of one player on one screen. `games`: the catalog by ruleset id."""
 
-    def __init__(self, client: Client, desk: Desk, keys: Keys, games: Mapping[str, Game], player: str) -> None:
+    def __init__(self, client: Client, prompt: Prompt, keys: Keys, games: Mapping[str, Game], player: str) -> None:
         self._client = client
-        self._desk = desk
+        self._prompt = prompt
         self._keys = keys
         self._games = games
         self._player = player
@@ -53,13 +53,13 @@ class Past:
         tokens = [""]
         while True:
             page = self._page(tokens[-1])
-            self._desk.clear()
-            self._desk.say(self._list(page.rounds, len(tokens)), "")
+            self._prompt.clear()
+            self._prompt.say(self._list(page.rounds, len(tokens)), "")
             names = ["older"] * bool(page.next_page_token) + ["newer"] * (len(tokens) > 1) + ["back"]
-            choices = {name: self._desk.words.choice(name) for name in names}
-            self._desk.say("   ".join(map(str, choices.values())))
+            choices = {name: self._prompt.words.choice(name) for name in names}
+            self._prompt.say("   ".join(map(str, choices.values())))
             rows = {str(number): Choice(str(number), "") for number in range(1, len(page.rounds) + 1)}
-            match self._desk.pick({**choices, **rows}, default="back"):
+            match self._prompt.pick({**choices, **rows}, default="back"):
                 case "back":
                     return
                 case "older":
@@ -75,7 +75,7 @@ class Past:
 
     def _list(self, rows: Any, page: int) -> RenderableType:
         """R-5 (the whole account): date, game, stakes, winnings."""
-        words = self._desk.words
+        words = self._prompt.words
         if not rows:
             return line(words("past.none"))
         heads = [words(f"past.{name}") for name in ("no", "date", "code", "game")]
@@ -85,21 +85,21 @@ class Past:
             table.add_row(
                 " ", str(number), format_date(row.start_time.ToMilliseconds()), row.game_code, row.game, *amounts
             )
-        told = f"{words('past.page', page=page)}, {words('past.which')}"
-        return Group(table, line(told, "dim"))
+        result = f"{words('past.page', page=page)}, {words('past.which')}"
+        return Group(table, line(result, "dim"))
 
     # --- one round ----------------------------------------------------------------------------------------------------
 
     def _show(self, row: RoundSummary) -> None:
         request = GetRoundRecordRequest(round_id=row.round_id)
         record = self._client.call(self._client.history.GetRoundRecord, request).records[0]
-        self._desk.clear()
-        self._desk.say(self._record(record), "")
-        while self._desk.choose("verify", "back", default="back") == "verify":
-            self._desk.say(*self._proved(record), "")
+        self._prompt.clear()
+        self._prompt.say(self._record(record), "")
+        while self._prompt.choose("verify", "back", default="back") == "verify":
+            self._prompt.say(*self._proved(record), "")
 
     def _record(self, record: RoundRecord) -> RenderableType:
-        words, screen, row, round_ = self._desk.words, self._desk.screen, record.summary, record.round
+        words, screen, row, round_ = self._prompt.words, self._prompt.screen, record.summary, record.round
         game = self._games[row.game].game if row.game in self._games else ""
         status = words.known(f"past.status.{RoundStatus.Name(row.status).removeprefix('ROUND_STATUS_')}", "?")
         ids = (
@@ -118,21 +118,21 @@ class Past:
         return Group(*parts)
 
     def _decisions(self, round_: RoundView, game: str, currency: str) -> list[str]:
-        words, told = self._desk.words, []
+        words, result = self._prompt.words, []
         for taken in round_.actions:
             phase = Phase.Name(taken.phase).removeprefix("PHASE_")
             by = f"past.by_{DecidedBy.Name(taken.by).removeprefix('DECIDED_BY_').lower()}"
-            told.append(
+            result.append(
                 words(
                     "past.action_cost" if taken.amount_minor else "past.action",
                     time=format_time(taken.time.ToMilliseconds())[11:19],
                     phase=words.known(f"phase.{phase}", phase),
-                    action=self._desk.screen.action(game, taken.action).text,
+                    action=self._prompt.screen.action(game, taken.action).text,
                     **({"amount": format_money(taken.amount_minor, currency)} if taken.amount_minor else {}),
                 )
                 + (f" ({words(by)})" if words.has(by) else "")
             )
-        return told
+        return result
 
     # --- its proof ----------------------------------------------------------------------------------------------------
 
@@ -141,25 +141,27 @@ class Past:
         try:
             proof = RoundProof(self._client, self._keys, record)
         except (VerificationError, FormatError) as error:
-            return self._desk.screen.broken(error.metadata.get("check", "form"), error.message)
+            return self._prompt.screen.broken(error.metadata.get("check", "form"), error.message)
         except CallError as error:
             return [
-                line(f"✗ {self._desk.words('proof.not_verified', error=self._desk.screen.refusal(error))}", "yellow")
+                line(
+                    f"✗ {self._prompt.words('proof.not_verified', error=self._prompt.screen.refusal(error))}", "yellow"
+                )
             ]
         return [
             *(line(f"✓ {text}", "green" if self._keys.anchored else "yellow") for text in self._steps(proof, record)),
-            self._desk.screen.verified([proof.opening, proof.final], anchored=self._keys.anchored),
+            self._prompt.screen.verified([proof.opening, proof.final], anchored=self._keys.anchored),
         ]
 
     def _steps(self, proof: RoundProof, record: RoundRecord) -> list[str]:
-        words, body = self._desk.words, proof.final.body
+        words, body = self._prompt.words, proof.final.body
         root, instance = f"{self._keys.root[:_HASH_SHOWN]}…", proof.opening.body["instance"]
         steps = [words("proof.step.key", root=root, instance=instance)]
         if proof.opening.key.development:
             steps.append(words("proof.step.development"))
         steps.append(words("proof.step.session", count=proof.links))
         if "transcript" in body:
-            plain = self._desk.screen.plain
+            plain = self._prompt.screen.plain
             top = " ".join(card_text(card, plain=plain).plain for card in body["deck"][:_DECK_SHOWN])
             steps += [
                 words("proof.step.commitment", count=len(body["transcript"]) // 2),

@@ -15,7 +15,7 @@ from rgs.devkit.terminal.screen import Screen, line
 from rgs.devkit.terminal.terminal import Keyboard
 
 
-class Desk:
+class Prompt:
     """A console and a keyboard, in one language."""
 
     def __init__(self, console: Console, keyboard: Keyboard, words: Words) -> None:

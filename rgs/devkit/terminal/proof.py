@@ -24,11 +24,11 @@ from rgs.core.replay.scope import NumberSequence
 from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
-    verify_money_leg,
     verify_participation_end,
     verify_purchase,
     verify_session_close,
     verify_session_open,
+    verify_transfer,
 )
 from rgs.core.statements import (
     ExportLine,
@@ -145,8 +145,8 @@ class SessionProof:
                 verify_opening(statement, seat, chain, self._rulebook)
             case "round_final":
                 verify_final(statement, chain.seat, chain.is_seamless)
-            case "money_leg":
-                verify_money_leg(statement, chain)
+            case "transfer":
+                verify_transfer(statement, chain)
             case "participation_end":
                 verify_participation_end(statement, chain)
             case "session_close":

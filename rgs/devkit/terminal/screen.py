@@ -64,12 +64,12 @@ class Screen:
             self._named("time", format_elapsed(session.elapsed_ms)),
             self._named("round", round_.game_code if round_ is not None else "-", justify="right"),
         )
-        register = self.words("head.test_register" if session.test_register else "head.register")
+        regulator = self.words("head.test_regulator" if session.test_regulator else "head.regulator")
         return Panel(
             Group(ids, money),
             title=f"[bold]{session.game_name}[/]",
             title_align="left",
-            subtitle=f"[dim]{session.ruleset.id} {session.ruleset.version} · {session.jurisdiction.id} · {register}[/]",
+            subtitle=f"[dim]{session.ruleset.id} {session.ruleset.version} · {session.jurisdiction.id} · {regulator}[/]",
             subtitle_align="right",
             border_style="dim",
             width=WIDTH,
@@ -197,8 +197,10 @@ class Screen:
         """Rules, paytables, limits and returns of the game, from the catalog."""
         document = json.loads(game.canonical) if game.canonical else {}
         after_fold = next((str(value) for name, value in document.items() if name.endswith("_after_fold")), "")
-        told = self.words.rules(game.game, floor=game.dealer_qualifies_with, after_fold=after_fold) or list(game.rules)
-        parts: list[RenderableType] = [line(f"{number}. {rule}") for number, rule in enumerate(told, 1)]
+        reported = self.words.rules(game.game, floor=game.dealer_qualifies_with, after_fold=after_fold) or list(
+            game.rules
+        )
+        parts: list[RenderableType] = [line(f"{number}. {rule}") for number, rule in enumerate(reported, 1)]
         tables = Table.grid(padding=(0, 4))
         tables.add_row(" ", *(self._paytable(game.game, paytable) for paytable in game.paytables))
         parts += [Text(), tables, Text()]

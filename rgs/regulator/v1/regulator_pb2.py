@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n rgs/regulator/v1/regulator.proto\x12\x10rgs.regulator.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x01\n\x12OpenSessionRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x11\n\treference\x18\x03 \x01(\t\x12\x10\n\x08operator\x18\x04 \x01(\t\x12\x14\n\x0cjurisdiction\x18\x05 \x01(\t\x12\x0f\n\x07ruleset\x18\x06 \x01(\t\x12\x10\n\x08\x63urrency\x18\x07 \x01(\t\x12\x1f\n\x17participation_cap_minor\x18\x08 \x01(\x03\x12-\n\topen_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"b\n\x13OpenSessionResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x02 \x01(\t\x12\x15\n\rtest_register\x18\x03 \x01(\x08\"\xe4\x01\n\x17\x42uyParticipationRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x03 \x01(\t\x12\x11\n\treference\x18\x04 \x01(\t\x12\x0e\n\x06player\x18\x05 \x01(\t\x12\x13\n\x0bpurchase_no\x18\x06 \x01(\x03\x12\x14\n\x0c\x61mount_minor\x18\x07 \x01(\x03\x12\x31\n\rpurchase_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"m\n\x18\x42uyParticipationResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x02 \x01(\t\x12\x15\n\rtest_register\x18\x03 \x01(\x08\"\xe2\x01\n\x17\x45ndParticipationRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x03 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x04 \x01(\t\x12\x1b\n\x13\x66inal_balance_minor\x18\x05 \x01(\x03\x12\x0e\n\x06rounds\x18\x06 \x01(\x03\x12,\n\x08\x65nd_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"I\n\x18\x45ndParticipationResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x15\n\rtest_register\x18\x02 \x01(\x08\"\xd3\x02\n\x05Stage\x12\x1c\n\x14regulator_session_id\x18\x01 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x02 \x01(\t\x12\x10\n\x08stage_no\x18\x03 \x01(\x03\x12\x17\n\x0f\x61vailable_minor\x18\x04 \x01(\x03\x12\x14\n\x0cstaked_minor\x18\x05 \x01(\x03\x12\x16\n\x0ereturned_minor\x18\x06 \x01(\x03\x12\x1d\n\x15\x61vailable_bonus_minor\x18\x07 \x01(\x03\x12\x1a\n\x12staked_bonus_minor\x18\x08 \x01(\x03\x12\x1c\n\x14returned_bonus_minor\x18\t \x01(\x03\x12\x14\n\x0copening_hash\x18\n \x01(\t\x12\x12\n\nfinal_hash\x18\x0b \x01(\t\x12,\n\x08\x65nd_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"~\n\x13ReportStagesRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\'\n\x06stages\x18\x03 \x03(\x0b\x32\x17.rgs.regulator.v1.Stage\x12\x12\n\ncloses_day\x18\x04 \x01(\x08\"E\n\x14ReportStagesResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x15\n\rtest_register\x18\x02 \x01(\x08\"\x9d\x01\n\tDayTotals\x12\x11\n\tpurchases\x18\x01 \x01(\x03\x12\x14\n\x0c\x62ought_minor\x18\x02 \x01(\x03\x12\x0e\n\x06stages\x18\x03 \x01(\x03\x12\x14\n\x0cstaked_minor\x18\x04 \x01(\x03\x12\x16\n\x0ereturned_minor\x18\x05 \x01(\x03\x12\x0c\n\x04\x65nds\x18\x06 \x01(\x03\x12\x1b\n\x13\x66inal_balance_minor\x18\x07 \x01(\x03\"\x9b\x01\n\x0f\x41lignDayRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x10\n\x08operator\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x0b\n\x03\x64\x61y\x18\x05 \x01(\t\x12+\n\x06totals\x18\x06 \x01(\x0b\x32\x1b.rgs.regulator.v1.DayTotals\"A\n\x10\x41lignDayResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x15\n\rtest_register\x18\x02 \x01(\x08\"\x8f\x01\n\x13\x43loseSessionRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x03 \x01(\t\x12.\n\nclose_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"E\n\x14\x43loseSessionResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x15\n\rtest_register\x18\x02 \x01(\x08\"E\n\x06Module\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06sha256\x18\x03 \x01(\t\x12\x0c\n\x04sha1\x18\x04 \x01(\t\"\xac\x01\n\x14ReportModulesRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x0c\n\x04node\x18\x03 \x01(\t\x12)\n\x07modules\x18\x04 \x03(\x0b\x32\x18.rgs.regulator.v1.Module\x12/\n\x0breport_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"F\n\x15ReportModulesResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x15\n\rtest_register\x18\x02 \x01(\x08\"1\n\x11GetSessionRequest\x12\x1c\n\x14regulator_session_id\x18\x01 \x01(\t\"w\n\x12GetSessionResponse\x12\x1c\n\x14regulator_session_id\x18\x01 \x01(\t\x12\x11\n\treference\x18\x02 \x01(\t\x12\x10\n\x08operator\x18\x03 \x01(\t\x12\x0e\n\x06seated\x18\x04 \x01(\x03\x12\x0e\n\x06\x63losed\x18\x05 \x01(\x08\"=\n\x17GetParticipationRequest\x12\"\n\x1aregulator_participation_id\x18\x01 \x01(\t\"\xf5\x01\n\x18GetParticipationResponse\x12\"\n\x1aregulator_participation_id\x18\x01 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x02 \x01(\t\x12\x11\n\treference\x18\x03 \x01(\t\x12\x0e\n\x06player\x18\x04 \x01(\t\x12\x11\n\tpurchases\x18\x05 \x01(\x03\x12\x0e\n\x06stages\x18\x06 \x01(\x03\x12\x14\n\x0c\x62ought_minor\x18\x07 \x01(\x03\x12\x14\n\x0cstaked_minor\x18\x08 \x01(\x03\x12\x16\n\x0ereturned_minor\x18\t \x01(\x03\x12\r\n\x05\x65nded\x18\n \x01(\x08\x32\xff\x06\n\x14\x43\x65ntralSystemService\x12Z\n\x0bOpenSession\x12$.rgs.regulator.v1.OpenSessionRequest\x1a%.rgs.regulator.v1.OpenSessionResponse\x12i\n\x10\x42uyParticipation\x12).rgs.regulator.v1.BuyParticipationRequest\x1a*.rgs.regulator.v1.BuyParticipationResponse\x12i\n\x10\x45ndParticipation\x12).rgs.regulator.v1.EndParticipationRequest\x1a*.rgs.regulator.v1.EndParticipationResponse\x12]\n\x0cReportStages\x12%.rgs.regulator.v1.ReportStagesRequest\x1a&.rgs.regulator.v1.ReportStagesResponse\x12Q\n\x08\x41lignDay\x12!.rgs.regulator.v1.AlignDayRequest\x1a\".rgs.regulator.v1.AlignDayResponse\x12]\n\x0c\x43loseSession\x12%.rgs.regulator.v1.CloseSessionRequest\x1a&.rgs.regulator.v1.CloseSessionResponse\x12`\n\rReportModules\x12&.rgs.regulator.v1.ReportModulesRequest\x1a\'.rgs.regulator.v1.ReportModulesResponse\x12W\n\nGetSession\x12#.rgs.regulator.v1.GetSessionRequest\x1a$.rgs.regulator.v1.GetSessionResponse\x12i\n\x10GetParticipation\x12).rgs.regulator.v1.GetParticipationRequest\x1a*.rgs.regulator.v1.GetParticipationResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n rgs/regulator/v1/regulator.proto\x12\x10rgs.regulator.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x01\n\x12OpenSessionRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x11\n\treference\x18\x03 \x01(\t\x12\x10\n\x08operator\x18\x04 \x01(\t\x12\x14\n\x0cjurisdiction\x18\x05 \x01(\t\x12\x0f\n\x07ruleset\x18\x06 \x01(\t\x12\x10\n\x08\x63urrency\x18\x07 \x01(\t\x12\x1f\n\x17participation_cap_minor\x18\x08 \x01(\x03\x12-\n\topen_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"c\n\x13OpenSessionResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x02 \x01(\t\x12\x16\n\x0etest_regulator\x18\x03 \x01(\x08\"\xe4\x01\n\x17\x42uyParticipationRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x03 \x01(\t\x12\x11\n\treference\x18\x04 \x01(\t\x12\x0e\n\x06player\x18\x05 \x01(\t\x12\x13\n\x0bpurchase_no\x18\x06 \x01(\x03\x12\x14\n\x0c\x61mount_minor\x18\x07 \x01(\x03\x12\x31\n\rpurchase_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"n\n\x18\x42uyParticipationResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x02 \x01(\t\x12\x16\n\x0etest_regulator\x18\x03 \x01(\x08\"\xe2\x01\n\x17\x45ndParticipationRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x03 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x04 \x01(\t\x12\x1b\n\x13\x66inal_balance_minor\x18\x05 \x01(\x03\x12\x0e\n\x06rounds\x18\x06 \x01(\x03\x12,\n\x08\x65nd_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"J\n\x18\x45ndParticipationResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x16\n\x0etest_regulator\x18\x02 \x01(\x08\"\xd3\x02\n\x05Stage\x12\x1c\n\x14regulator_session_id\x18\x01 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x02 \x01(\t\x12\x10\n\x08stage_no\x18\x03 \x01(\x03\x12\x17\n\x0f\x61vailable_minor\x18\x04 \x01(\x03\x12\x14\n\x0cstaked_minor\x18\x05 \x01(\x03\x12\x16\n\x0ereturned_minor\x18\x06 \x01(\x03\x12\x1d\n\x15\x61vailable_bonus_minor\x18\x07 \x01(\x03\x12\x1a\n\x12staked_bonus_minor\x18\x08 \x01(\x03\x12\x1c\n\x14returned_bonus_minor\x18\t \x01(\x03\x12\x14\n\x0copening_hash\x18\n \x01(\t\x12\x12\n\nfinal_hash\x18\x0b \x01(\t\x12,\n\x08\x65nd_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"~\n\x13ReportStagesRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\'\n\x06stages\x18\x03 \x03(\x0b\x32\x17.rgs.regulator.v1.Stage\x12\x12\n\ncloses_day\x18\x04 \x01(\x08\"F\n\x14ReportStagesResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x16\n\x0etest_regulator\x18\x02 \x01(\x08\"\x9d\x01\n\tDayTotals\x12\x11\n\tpurchases\x18\x01 \x01(\x03\x12\x14\n\x0c\x62ought_minor\x18\x02 \x01(\x03\x12\x0e\n\x06stages\x18\x03 \x01(\x03\x12\x14\n\x0cstaked_minor\x18\x04 \x01(\x03\x12\x16\n\x0ereturned_minor\x18\x05 \x01(\x03\x12\x0c\n\x04\x65nds\x18\x06 \x01(\x03\x12\x1b\n\x13\x66inal_balance_minor\x18\x07 \x01(\x03\"\x9b\x01\n\x0f\x41lignDayRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x10\n\x08operator\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x0b\n\x03\x64\x61y\x18\x05 \x01(\t\x12+\n\x06totals\x18\x06 \x01(\x0b\x32\x1b.rgs.regulator.v1.DayTotals\"B\n\x10\x41lignDayResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x16\n\x0etest_regulator\x18\x02 \x01(\x08\"\x8f\x01\n\x13\x43loseSessionRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x03 \x01(\t\x12.\n\nclose_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"F\n\x14\x43loseSessionResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x16\n\x0etest_regulator\x18\x02 \x01(\x08\"E\n\x06Module\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06sha256\x18\x03 \x01(\t\x12\x0c\n\x04sha1\x18\x04 \x01(\t\"\xac\x01\n\x14ReportModulesRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x0c\n\x04node\x18\x03 \x01(\t\x12)\n\x07modules\x18\x04 \x03(\x0b\x32\x18.rgs.regulator.v1.Module\x12/\n\x0breport_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"G\n\x15ReportModulesResponse\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x16\n\x0etest_regulator\x18\x02 \x01(\x08\"1\n\x11GetSessionRequest\x12\x1c\n\x14regulator_session_id\x18\x01 \x01(\t\"w\n\x12GetSessionResponse\x12\x1c\n\x14regulator_session_id\x18\x01 \x01(\t\x12\x11\n\treference\x18\x02 \x01(\t\x12\x10\n\x08operator\x18\x03 \x01(\t\x12\x0e\n\x06seated\x18\x04 \x01(\x03\x12\x0e\n\x06\x63losed\x18\x05 \x01(\x08\"=\n\x17GetParticipationRequest\x12\"\n\x1aregulator_participation_id\x18\x01 \x01(\t\"\xf5\x01\n\x18GetParticipationResponse\x12\"\n\x1aregulator_participation_id\x18\x01 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x02 \x01(\t\x12\x11\n\treference\x18\x03 \x01(\t\x12\x0e\n\x06player\x18\x04 \x01(\t\x12\x11\n\tpurchases\x18\x05 \x01(\x03\x12\x0e\n\x06stages\x18\x06 \x01(\x03\x12\x14\n\x0c\x62ought_minor\x18\x07 \x01(\x03\x12\x14\n\x0cstaked_minor\x18\x08 \x01(\x03\x12\x16\n\x0ereturned_minor\x18\t \x01(\x03\x12\r\n\x05\x65nded\x18\n \x01(\x08\x32\xfb\x06\n\x10RegulatorService\x12Z\n\x0bOpenSession\x12$.rgs.regulator.v1.OpenSessionRequest\x1a%.rgs.regulator.v1.OpenSessionResponse\x12i\n\x10\x42uyParticipation\x12).rgs.regulator.v1.BuyParticipationRequest\x1a*.rgs.regulator.v1.BuyParticipationResponse\x12i\n\x10\x45ndParticipation\x12).rgs.regulator.v1.EndParticipationRequest\x1a*.rgs.regulator.v1.EndParticipationResponse\x12]\n\x0cReportStages\x12%.rgs.regulator.v1.ReportStagesRequest\x1a&.rgs.regulator.v1.ReportStagesResponse\x12Q\n\x08\x41lignDay\x12!.rgs.regulator.v1.AlignDayRequest\x1a\".rgs.regulator.v1.AlignDayResponse\x12]\n\x0c\x43loseSession\x12%.rgs.regulator.v1.CloseSessionRequest\x1a&.rgs.regulator.v1.CloseSessionResponse\x12`\n\rReportModules\x12&.rgs.regulator.v1.ReportModulesRequest\x1a\'.rgs.regulator.v1.ReportModulesResponse\x12W\n\nGetSession\x12#.rgs.regulator.v1.GetSessionRequest\x1a$.rgs.regulator.v1.GetSessionResponse\x12i\n\x10GetParticipation\x12).rgs.regulator.v1.GetParticipationRequest\x1a*.rgs.regulator.v1.GetParticipationResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,45 +35,45 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OPENSESSIONREQUEST']._serialized_start=88
   _globals['_OPENSESSIONREQUEST']._serialized_end=326
   _globals['_OPENSESSIONRESPONSE']._serialized_start=328
-  _globals['_OPENSESSIONRESPONSE']._serialized_end=426
-  _globals['_BUYPARTICIPATIONREQUEST']._serialized_start=429
-  _globals['_BUYPARTICIPATIONREQUEST']._serialized_end=657
-  _globals['_BUYPARTICIPATIONRESPONSE']._serialized_start=659
-  _globals['_BUYPARTICIPATIONRESPONSE']._serialized_end=768
-  _globals['_ENDPARTICIPATIONREQUEST']._serialized_start=771
-  _globals['_ENDPARTICIPATIONREQUEST']._serialized_end=997
-  _globals['_ENDPARTICIPATIONRESPONSE']._serialized_start=999
-  _globals['_ENDPARTICIPATIONRESPONSE']._serialized_end=1072
-  _globals['_STAGE']._serialized_start=1075
-  _globals['_STAGE']._serialized_end=1414
-  _globals['_REPORTSTAGESREQUEST']._serialized_start=1416
-  _globals['_REPORTSTAGESREQUEST']._serialized_end=1542
-  _globals['_REPORTSTAGESRESPONSE']._serialized_start=1544
-  _globals['_REPORTSTAGESRESPONSE']._serialized_end=1613
-  _globals['_DAYTOTALS']._serialized_start=1616
-  _globals['_DAYTOTALS']._serialized_end=1773
-  _globals['_ALIGNDAYREQUEST']._serialized_start=1776
-  _globals['_ALIGNDAYREQUEST']._serialized_end=1931
-  _globals['_ALIGNDAYRESPONSE']._serialized_start=1933
-  _globals['_ALIGNDAYRESPONSE']._serialized_end=1998
-  _globals['_CLOSESESSIONREQUEST']._serialized_start=2001
-  _globals['_CLOSESESSIONREQUEST']._serialized_end=2144
-  _globals['_CLOSESESSIONRESPONSE']._serialized_start=2146
-  _globals['_CLOSESESSIONRESPONSE']._serialized_end=2215
-  _globals['_MODULE']._serialized_start=2217
-  _globals['_MODULE']._serialized_end=2286
-  _globals['_REPORTMODULESREQUEST']._serialized_start=2289
-  _globals['_REPORTMODULESREQUEST']._serialized_end=2461
-  _globals['_REPORTMODULESRESPONSE']._serialized_start=2463
-  _globals['_REPORTMODULESRESPONSE']._serialized_end=2533
-  _globals['_GETSESSIONREQUEST']._serialized_start=2535
-  _globals['_GETSESSIONREQUEST']._serialized_end=2584
-  _globals['_GETSESSIONRESPONSE']._serialized_start=2586
-  _globals['_GETSESSIONRESPONSE']._serialized_end=2705
-  _globals['_GETPARTICIPATIONREQUEST']._serialized_start=2707
-  _globals['_GETPARTICIPATIONREQUEST']._serialized_end=2768
-  _globals['_GETPARTICIPATIONRESPONSE']._serialized_start=2771
-  _globals['_GETPARTICIPATIONRESPONSE']._serialized_end=3016
-  _globals['_CENTRALSYSTEMSERVICE']._serialized_start=3019
-  _globals['_CENTRALSYSTEMSERVICE']._serialized_end=3914
+  _globals['_OPENSESSIONRESPONSE']._serialized_end=427
+  _globals['_BUYPARTICIPATIONREQUEST']._serialized_start=430
+  _globals['_BUYPARTICIPATIONREQUEST']._serialized_end=658
+  _globals['_BUYPARTICIPATIONRESPONSE']._serialized_start=660
+  _globals['_BUYPARTICIPATIONRESPONSE']._serialized_end=770
+  _globals['_ENDPARTICIPATIONREQUEST']._serialized_start=773
+  _globals['_ENDPARTICIPATIONREQUEST']._serialized_end=999
+  _globals['_ENDPARTICIPATIONRESPONSE']._serialized_start=1001
+  _globals['_ENDPARTICIPATIONRESPONSE']._serialized_end=1075
+  _globals['_STAGE']._serialized_start=1078
+  _globals['_STAGE']._serialized_end=1417
+  _globals['_REPORTSTAGESREQUEST']._serialized_start=1419
+  _globals['_REPORTSTAGESREQUEST']._serialized_end=1545
+  _globals['_REPORTSTAGESRESPONSE']._serialized_start=1547
+  _globals['_REPORTSTAGESRESPONSE']._serialized_end=1617
+  _globals['_DAYTOTALS']._serialized_start=1620
+  _globals['_DAYTOTALS']._serialized_end=1777
+  _globals['_ALIGNDAYREQUEST']._serialized_start=1780
+  _globals['_ALIGNDAYREQUEST']._serialized_end=1935
+  _globals['_ALIGNDAYRESPONSE']._serialized_start=1937
+  _globals['_ALIGNDAYRESPONSE']._serialized_end=2003
+  _globals['_CLOSESESSIONREQUEST']._serialized_start=2006
+  _globals['_CLOSESESSIONREQUEST']._serialized_end=2149
+  _globals['_CLOSESESSIONRESPONSE']._serialized_start=2151
+  _globals['_CLOSESESSIONRESPONSE']._serialized_end=2221
+  _globals['_MODULE']._serialized_start=2223
+  _globals['_MODULE']._serialized_end=2292
+  _globals['_REPORTMODULESREQUEST']._serialized_start=2295
+  _globals['_REPORTMODULESREQUEST']._serialized_end=2467
+  _globals['_REPORTMODULESRESPONSE']._serialized_start=2469
+  _globals['_REPORTMODULESRESPONSE']._serialized_end=2540
+  _globals['_GETSESSIONREQUEST']._serialized_start=2542
+  _globals['_GETSESSIONREQUEST']._serialized_end=2591
+  _globals['_GETSESSIONRESPONSE']._serialized_start=2593
+  _globals['_GETSESSIONRESPONSE']._serialized_end=2712
+  _globals['_GETPARTICIPATIONREQUEST']._serialized_start=2714
+  _globals['_GETPARTICIPATIONREQUEST']._serialized_end=2775
+  _globals['_GETPARTICIPATIONRESPONSE']._serialized_start=2778
+  _globals['_GETPARTICIPATIONRESPONSE']._serialized_end=3023
+  _globals['_REGULATORSERVICE']._serialized_start=3026
+  _globals['_REGULATORSERVICE']._serialized_end=3917
 # @@protoc_insertion_point(module_scope)

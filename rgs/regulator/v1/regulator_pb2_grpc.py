@@ -25,8 +25,8 @@ if _version_not_supported:
     )
 
 
-class CentralSystemServiceStub:
-    """A central system: the life of sessions and participations, the rounds played in them, and the daily duties.
+class RegulatorServiceStub:
+    """A regulator: the life of sessions and participations, the rounds played in them, and the daily duties.
     """
 
     def __init__(self, channel):
@@ -36,54 +36,54 @@ class CentralSystemServiceStub:
             channel: A grpc.Channel.
         """
         self.OpenSession = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/OpenSession',
+                '/rgs.regulator.v1.RegulatorService/OpenSession',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.OpenSessionRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.OpenSessionResponse.FromString,
                 _registered_method=True)
         self.BuyParticipation = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/BuyParticipation',
+                '/rgs.regulator.v1.RegulatorService/BuyParticipation',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.BuyParticipationRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.BuyParticipationResponse.FromString,
                 _registered_method=True)
         self.EndParticipation = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/EndParticipation',
+                '/rgs.regulator.v1.RegulatorService/EndParticipation',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.EndParticipationRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.EndParticipationResponse.FromString,
                 _registered_method=True)
         self.ReportStages = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/ReportStages',
+                '/rgs.regulator.v1.RegulatorService/ReportStages',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.ReportStagesRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.ReportStagesResponse.FromString,
                 _registered_method=True)
         self.AlignDay = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/AlignDay',
+                '/rgs.regulator.v1.RegulatorService/AlignDay',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.AlignDayRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.AlignDayResponse.FromString,
                 _registered_method=True)
         self.CloseSession = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/CloseSession',
+                '/rgs.regulator.v1.RegulatorService/CloseSession',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.CloseSessionRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.CloseSessionResponse.FromString,
                 _registered_method=True)
         self.ReportModules = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/ReportModules',
+                '/rgs.regulator.v1.RegulatorService/ReportModules',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.ReportModulesRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.ReportModulesResponse.FromString,
                 _registered_method=True)
         self.GetSession = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/GetSession',
+                '/rgs.regulator.v1.RegulatorService/GetSession',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.GetSessionRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.GetSessionResponse.FromString,
                 _registered_method=True)
         self.GetParticipation = channel.unary_unary(
-                '/rgs.regulator.v1.CentralSystemService/GetParticipation',
+                '/rgs.regulator.v1.RegulatorService/GetParticipation',
                 request_serializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.GetParticipationRequest.SerializeToString,
                 response_deserializer=rgs_dot_regulator_dot_v1_dot_regulator__pb2.GetParticipationResponse.FromString,
                 _registered_method=True)
 
 
-class CentralSystemServiceServicer:
-    """A central system: the life of sessions and participations, the rounds played in them, and the daily duties.
+class RegulatorServiceServicer:
+    """A regulator: the life of sessions and participations, the rounds played in them, and the daily duties.
     """
 
     def OpenSession(self, request, context):
@@ -150,7 +150,7 @@ class CentralSystemServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
 
-def add_CentralSystemServiceServicer_to_server(servicer, server):
+def add_RegulatorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'OpenSession': grpc.unary_unary_rpc_method_handler(
                     servicer.OpenSession,
@@ -199,14 +199,14 @@ def add_CentralSystemServiceServicer_to_server(servicer, server):
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
-            'rgs.regulator.v1.CentralSystemService', rpc_method_handlers)
+            'rgs.regulator.v1.RegulatorService', rpc_method_handlers)
     server.add_generic_rpc_handlers((generic_handler,))
-    server.add_registered_method_handlers('rgs.regulator.v1.CentralSystemService', rpc_method_handlers)
+    server.add_registered_method_handlers('rgs.regulator.v1.RegulatorService', rpc_method_handlers)
 
 
  # This class is part of an EXPERIMENTAL API.
-class CentralSystemService:
-    """A central system: the life of sessions and participations, the rounds played in them, and the daily duties.
+class RegulatorService:
+    """A regulator: the life of sessions and participations, the rounds played in them, and the daily duties.
     """
 
     @staticmethod
@@ -223,7 +223,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/OpenSession',
+            '/rgs.regulator.v1.RegulatorService/OpenSession',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.OpenSessionRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.OpenSessionResponse.FromString,
             options,
@@ -250,7 +250,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/BuyParticipation',
+            '/rgs.regulator.v1.RegulatorService/BuyParticipation',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.BuyParticipationRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.BuyParticipationResponse.FromString,
             options,
@@ -277,7 +277,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/EndParticipation',
+            '/rgs.regulator.v1.RegulatorService/EndParticipation',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.EndParticipationRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.EndParticipationResponse.FromString,
             options,
@@ -304,7 +304,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/ReportStages',
+            '/rgs.regulator.v1.RegulatorService/ReportStages',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.ReportStagesRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.ReportStagesResponse.FromString,
             options,
@@ -331,7 +331,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/AlignDay',
+            '/rgs.regulator.v1.RegulatorService/AlignDay',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.AlignDayRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.AlignDayResponse.FromString,
             options,
@@ -358,7 +358,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/CloseSession',
+            '/rgs.regulator.v1.RegulatorService/CloseSession',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.CloseSessionRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.CloseSessionResponse.FromString,
             options,
@@ -385,7 +385,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/ReportModules',
+            '/rgs.regulator.v1.RegulatorService/ReportModules',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.ReportModulesRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.ReportModulesResponse.FromString,
             options,
@@ -412,7 +412,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/GetSession',
+            '/rgs.regulator.v1.RegulatorService/GetSession',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.GetSessionRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.GetSessionResponse.FromString,
             options,
@@ -439,7 +439,7 @@ class CentralSystemService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rgs.regulator.v1.CentralSystemService/GetParticipation',
+            '/rgs.regulator.v1.RegulatorService/GetParticipation',
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.GetParticipationRequest.SerializeToString,
             rgs_dot_regulator_dot_v1_dot_regulator__pb2.GetParticipationResponse.FromString,
             options,

@@ -27,11 +27,11 @@ from rgs.core.rulesets import SHIPPED_RULESETS
 from rgs.core.sessions import Session
 from rgs.core.statements import parse_envelope
 from rgs.core.times import parse_time
+from rgs.service.admin.health_monitor import HealthMonitor
 from rgs.service.admin.orders import Order, Orders
-from rgs.service.admin.watch import Watch
+from rgs.service.availability import GUARDS, Availability, GuardState
 from rgs.service.callers import Reply, SessionLocks
 from rgs.service.events import EventCode, Events, event_draft
-from rgs.service.permits import GUARDS, GuardState, Permits
 from rgs.service.play.decks import Decks
 from rgs.service.play.notices import Notices, notice_of
 from rgs.service.play.settlement import voided
@@ -81,10 +81,10 @@ class Admin:
         locks: SessionLocks,
         decks: Decks,
         notices: Notices,
-        permits: Permits,
+        availability: Availability,
         events: Events,
         orders: Orders,
-        watch: Watch,
+        monitor: HealthMonitor,
         verify_admin: Callable[[str], Awaitable[int]],
     ) -> None:
         self._store = store
@@ -92,10 +92,10 @@ class Admin:
         self._locks = locks
         self._decks = decks
         self._notices = notices
-        self._permits = permits
+        self._availability = availability
         self._events = events
         self._orders = orders
-        self._watch = watch
+        self._monitor = monitor
         self._verify_admin = verify_admin
 
     # --- switches -------------------------------------------------------------------------------------------------
@@ -108,13 +108,13 @@ class Admin:
         _check_subject(scope, subject)
         if (known := await self._orders.known(order)) is not None:
             return known
-        standing = {(switch.scope, switch.subject) for switch in self._permits.switches()}
+        standing = {(switch.scope, switch.subject) for switch in self._availability.switches()}
         before = DISABLED if (scope, subject) in standing else ENABLED
         now_ms = self._clock.now_ms()
         record: Record = (
             SwitchOn(scope, subject) if enabled else SwitchOff(scope, subject, reason, order.caller.party, now_ms)
         )
-        signed = await self._events.tell(
+        signed = await self._events.emit(
             EventCode.SWITCH_CHANGED,
             actor=order.caller.party,
             subject=f"{scope} {subject}".strip(),
@@ -124,16 +124,16 @@ class Admin:
             records=(record,),
             answer=order.answer(now_ms),
         )
-        self._permits.load_switches(await self._store.switches())
+        self._availability.load_switches(await self._store.switches())
         return Reply(b"", signed.envelope)
 
     def switches(self) -> tuple[SwitchOff, ...]:
-        return self._permits.switches()
+        return self._availability.switches()
 
     # --- guards ---------------------------------------------------------------------------------------------------
 
     def guards(self) -> tuple[GuardState, ...]:
-        return self._permits.guards()
+        return self._availability.guards()
 
     async def clear_guard(self, order: Order, name: str, reason: str) -> Reply:
         """Clear a guard and its latch; the signed event. The guard opens if a check now finds no fault.
@@ -147,20 +147,20 @@ class Admin:
             raise NotFoundError(f"unknown guard {name[:40]}", kind="guard", field="name", value=name[:40])
         if (known := await self._orders.known(order)) is not None:
             return known
-        code = await self._watch.examine(name)
+        code = await self._monitor.examine(name)
         if name == CLOCK_GUARD:
-            self._watch.verify_clock()
-        signed = await self._events.tell(
+            self._monitor.verify_clock()
+        signed = await self._events.emit(
             EventCode.GUARD_CLEARED,
             actor=order.caller.party,
             subject=name,
-            before=self._permits.guard(name).code or OPEN,
+            before=self._availability.guard(name).code or OPEN,
             after=code or OPEN,
             reason=reason,
-            records=self._watch.clearing(name),
+            records=self._monitor.clearing(name),
             answer=order.answer(self._clock.now_ms()),
         )
-        await self._watch.cleared(name, code)
+        await self._monitor.cleared(name, code)
         return Reply(b"", signed.envelope)
 
     # --- malfunctions and voids -----------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Admin:
             change = pause(session, round_, code, now_ms, actor=order.caller.party)
             change.answer = order.answer(now_ms)
             (signed,) = await self._store.commit(change)
-        self._notices.tell(notice_of(session, round_id, RoundStatus.OPEN, code))
+        self._notices.emit(notice_of(session, round_id, RoundStatus.OPEN, code))
         return Reply(b"", signed.envelope)
 
     async def resume_round(self, order: Order, round_id: str, reason: str) -> Reply:
@@ -214,7 +214,7 @@ class Admin:
                 records=(VoidProposalEnd(round_id),),
             )
             (signed,) = await self._store.commit(change)
-        self._notices.tell(notice_of(session, round_id, RoundStatus.OPEN))
+        self._notices.emit(notice_of(session, round_id, RoundStatus.OPEN))
         return Reply(b"", signed.envelope)
 
     async def propose_void(self, order: Order, round_ids: Sequence[str], reason: str) -> tuple[VoidResult, ...]:
@@ -303,7 +303,7 @@ class Admin:
         change.records = (VoidProposalEnd(round_id),)
         change.answer = item.answer(now_ms, RoundStatus.VOID.value.encode())
         await self._store.commit(change)
-        self._notices.tell(notice_of(session, round_id, RoundStatus.VOID))
+        self._notices.emit(notice_of(session, round_id, RoundStatus.VOID))
 
     # --- both -----------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ ENDS_SOON_MS = 30 * 86_400_000
 """Adding a certificate that ends sooner logs a warning."""
 AT_THE_MACHINE = "AT_THE_MACHINE"
 """Reason of a change that was made at the host."""
-_TOLD = "certificate"
+_REPORTED = "certificate"
 """Key of `meta`, with the fingerprint: the state in the last event of a certificate, and its time in milliseconds."""
 
 
@@ -104,7 +104,7 @@ class Certificates:
         await self._verify_new(row)
         self._admit(Caller(found.party, found.role, jurisdiction))
         body = encode(row)
-        signed = await self._events.tell(
+        signed = await self._events.emit(
             EventCode.CERTIFICATE_ADDED,
             actor=order.caller.party,
             subject=f"{row.role} {row.party} {row.fingerprint}",
@@ -114,7 +114,7 @@ class Certificates:
             records=(
                 PartyOn(row.party, row.role, jurisdiction, now_ms),
                 CertificateOn(row.fingerprint, now_ms, row.party, row.role, jurisdiction, found.last_ms),
-                _told(row, ALLOWED, now_ms),
+                _reported(row, ALLOWED, now_ms),
                 AllowListChanged(),
             ),
             answer=order.answer(now_ms, body),
@@ -142,24 +142,24 @@ class Certificates:
             return known
         now_ms = self._clock.now_ms()
         row = removable(fingerprint, await self._parties.all(), now_ms)
-        signed = await self._events.tell(
+        signed = await self._events.emit(
             EventCode.CERTIFICATE_REMOVED,
             actor=order.caller.party,
             subject=f"{row.role} {row.party} {fingerprint}",
             before=f"{ALLOWED} {format_time(row.added_ms)}",
             after=DENIED,
             reason=reason,
-            records=(AllowListChanged(), CertificateOff(now_ms, fingerprint), _told(row, DENIED, now_ms)),
+            records=(AllowListChanged(), CertificateOff(now_ms, fingerprint), _reported(row, DENIED, now_ms)),
             answer=order.answer(now_ms),
         )
         await self.refresh()
         return Reply(b"", signed.envelope)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Sign events for changes since the last look. One process calls this once a second."""
         changes = await self._parties.changes()
         if changes != self._changes:
-            await self._tell()
+            await self._emit()
             self._changes = changes
 
     async def verify_admin(self, party: str) -> int:
@@ -168,20 +168,20 @@ class Certificates:
         UnauthenticatedError if no certificate of this admin is allowed.
         """
         since_ms = [
-            told_ms
-            for row, told_ms in await self._tell()
+            reported_ms
+            for row, reported_ms in await self._emit()
             if (row.party, row.role, row.removed_ms) == (party, Role.ADMIN, None)
         ]
         if not since_ms:
             raise UnauthenticatedError(f"no certificate of {party} as an admin is allowed", party=party)
         return min(since_ms)
 
-    async def _tell(self) -> Sequence[tuple[PartyRow, int]]:
+    async def _emit(self) -> Sequence[tuple[PartyRow, int]]:
         """Sign an event for each row that differs from its last event; all rows, with the times of their events."""
         found = []
         for row in await self._parties.all():
             state = ALLOWED if row.removed_ms is None else DENIED
-            before, _, told = (await self._store.meta(f"{_TOLD} {row.fingerprint}")).partition(" ")
+            before, _, result = (await self._store.meta(f"{_REPORTED} {row.fingerprint}")).partition(" ")
             if before != state:
                 now_ms = self._clock.now_ms()
                 is_added = state == ALLOWED
@@ -193,9 +193,9 @@ class Certificates:
                     after=f"{ALLOWED} {row.jurisdiction}".rstrip() if is_added else DENIED,
                     reason=AT_THE_MACHINE,
                 )
-                await self._store.commit(Change(drafts=(draft,), records=(_told(row, state, now_ms),)))
-                told = str(now_ms)
-            found.append((row, int(told)))
+                await self._store.commit(Change(drafts=(draft,), records=(_reported(row, state, now_ms),)))
+                result = str(now_ms)
+            found.append((row, int(result)))
         return found
 
     async def _verify_new(self, row: PartyRow) -> None:
@@ -213,5 +213,5 @@ class Certificates:
         verify_new(row, await self._parties.all(), field="certificate")
 
 
-def _told(row: PartyRow, state: str, now_ms: int) -> MetaSet:
-    return MetaSet(f"{_TOLD} {row.fingerprint}", f"{state} {now_ms}")
+def _reported(row: PartyRow, state: str, now_ms: int) -> MetaSet:
+    return MetaSet(f"{_REPORTED} {row.fingerprint}", f"{state} {now_ms}")

@@ -41,7 +41,7 @@ class Erasable:
         self._clock = clock
         self._retention_days = retention_days
 
-    async def look(self, operator: str, player: str) -> Erased:
+    async def poll(self, operator: str, player: str) -> Erased:
         """What an erasure would erase. NotFoundError, RetentionError, StoreError."""
         blocks = 0
         sessions: list[str] = []
@@ -74,7 +74,7 @@ class Erasable:
                 session_id=name,
                 limit=self._retention_days,
             )
-        if await self._reads.pending_affair(name) is not None or await self._reads.reports_of(name, 1):
+        if await self._reads.pending_operation(name) is not None or await self._reads.reports_of(name, 1):
             raise RetentionError(f"money or a report of session {name} is still on its way", session_id=name)
 
     async def _blocks(self, session_id: str) -> int:
@@ -94,8 +94,8 @@ class Erasure(Erasable):
 
     async def erase(self, operator: str, player: str) -> Erased:
         """Erase the player of the operator: all of it, or nothing. NotFoundError, RetentionError, StoreError."""
-        found = await self.look(operator, player)
-        await self._events.tell(
+        found = await self.poll(operator, player)
+        await self._events.emit(
             EventCode.PLAYER_ERASED,
             subject=operator,
             after=f"{found.sessions} sessions, {found.blocks} private blocks",

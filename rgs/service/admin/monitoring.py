@@ -99,7 +99,7 @@ class Monitoring:
         """Instance -> the statement behind which a round was open."""
         self._rulesets: dict[str, Ruleset | None] = {}
 
-    async def look(self) -> int:
+    async def poll(self) -> int:
         """Count all rounds that can be counted now; how many statements were read. StoreError."""
         read = 0
         for instance, after_no in await self._store.unread_instances(INSTANCES_MAX):
@@ -175,19 +175,19 @@ class Monitoring:
     async def _commit(self, batch: _Batch) -> None:
         """Commit tallies, position and alarms together."""
         drafts: list[Draft] = []
-        told: list[tuple[str, Reading]] = []
+        reported: list[tuple[str, Reading]] = []
         for ruleset, tally in batch.tallies.values():
             laws = load_laws(ruleset)
             alarms = [] if laws is None else tally.alarms(laws)
-            told += [(ruleset.id, alarm) for alarm in alarms]
+            reported += [(ruleset.id, alarm) for alarm in alarms]
             if alarms and self.alarm_stops and not await self._is_disabled(ruleset.id):
                 record, draft = self._stop(ruleset.id)
                 batch.records.append(record)
                 drafts.append(draft)
-        drafts += [alarm_draft(ruleset_id, alarm, self._clock.now_ms()) for ruleset_id, alarm in told]
+        drafts += [alarm_draft(ruleset_id, alarm, self._clock.now_ms()) for ruleset_id, alarm in reported]
         records = (*batch.tally_records(), *batch.records)
         await self._store.commit(Change(drafts=tuple(drafts), records=records))
-        for ruleset_id, alarm in told:
+        for ruleset_id, alarm in reported:
             structlog.get_logger().error(
                 "return_out_of_band", game=ruleset_id, figure=alarm.figure, series=alarm.series
             )

@@ -38,8 +38,8 @@ class Order:
 def order_of(caller: Caller, method: str, request_id: str, **content: object) -> Order:
     """The order, with its digest over method, party, request id and content. InvalidFieldError if the id is no UUID."""
     check_request_id(request_id)
-    told = {name: value if isinstance(value, list) else str(value) for name, value in content.items()}
-    digest = request_digest({**told, "method": method, "party": caller.party, "request_id": request_id})
+    result = {name: value if isinstance(value, list) else str(value) for name, value in content.items()}
+    digest = request_digest({**result, "method": method, "party": caller.party, "request_id": request_id})
     return Order(caller, method, request_id, digest)
 
 

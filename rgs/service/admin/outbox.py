@@ -22,9 +22,9 @@ from rgs.service.events import EventCode, Events
 from rgs.service.pages import check_page_size, format_key_token, parse_key_token
 from rgs.service.regulator.reports import STAGES
 from rgs.store.changes import (
-    Affair,
-    AffairStage,
     DayClosedOut,
+    Operation,
+    OperationProgress,
     Record,
     ReportsHeld,
     ReportsReleased,
@@ -37,10 +37,10 @@ LOG_PERIOD_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class OwedCredit:
+class PendingCredit:
     """A credit that the operator's wallet has not accepted yet."""
 
-    affair: Affair
+    operation: Operation
     operator: str
     player: str
     currency: str
@@ -66,21 +66,25 @@ class Outbox:
         self._readings = readings
         self._logged_ms = 0
 
-    async def owed_credits(self, caller: Caller, page_size: int, page_token: str) -> tuple[tuple[OwedCredit, ...], str]:
+    async def pending_credits(
+        self, caller: Caller, page_size: int, page_token: str
+    ) -> tuple[tuple[PendingCredit, ...], str]:
         """Pending credits, oldest first: an operator's own, for other roles all."""
         limit = check_page_size(page_size)
         (after,) = parse_key_token(page_token, 1)
         operator = caller.party if caller.role is Role.OPERATOR else ""
-        rows = await self._store.owed_affairs(operator, after, limit + 1)
+        rows = await self._store.pending_credits(operator, after, limit + 1)
         now_ms = self._clock.now_ms()
         found = []
-        for affair in rows[:limit]:
-            session = await self._store.session(affair.session_id)
+        for operation in rows[:limit]:
+            session = await self._store.session(operation.session_id)
             if session is None:
-                raise NotFoundError(f"no session {affair.session_id}", kind="session", session_id=affair.session_id)
-            age_ms = max(0, now_ms - affair.created_ms)
-            found.append(OwedCredit(affair, session.operator, session.player, session.currency, age_ms))
-        return tuple(found), format_key_token(rows[limit - 1].affair_id) if len(rows) > limit else ""
+                raise NotFoundError(
+                    f"no session {operation.session_id}", kind="session", session_id=operation.session_id
+                )
+            age_ms = max(0, now_ms - operation.created_ms)
+            found.append(PendingCredit(operation, session.operator, session.player, session.currency, age_ms))
+        return tuple(found), format_key_token(rows[limit - 1].operation_id) if len(rows) > limit else ""
 
     async def figures(self) -> tuple[tuple[OutboxRow, ...], tuple[CircuitReading, ...]]:
         """The outbox by kind and stage, and the state of this process's connections."""
@@ -97,7 +101,7 @@ class Outbox:
             structlog.get_logger().info(
                 "outbox",
                 waiting=sum(row.count for row in rows),
-                unknown=sum(row.count for row in rows if row.stage == AffairStage.UNKNOWN),
+                unknown=sum(row.count for row in rows if row.progress == OperationProgress.UNKNOWN),
                 oldest_ms=max(0, now_ms - min(row.oldest_ms for row in rows)),
             )
 
@@ -124,7 +128,7 @@ class Outbox:
         dropped: tuple[Record, ...] = ()
         if close_out:
             dropped = (StagesClosedOut(subject) if kind == STAGES else DayClosedOut(subject),)
-        signed = await self._events.tell(
+        signed = await self._events.emit(
             EventCode.REPORTS_CLOSED_OUT if close_out else EventCode.REPORTS_RELEASED,
             actor=order.caller.party,
             subject=f"{kind} {subject}",

@@ -30,16 +30,16 @@ from rgs.core.times import format_date, parse_time
 from rgs.service.admin.admin import pause
 from rgs.service.events import EventCode, event_draft
 from rgs.service.instance import Instance
-from rgs.service.play.settlement import owed_return, stage_count, stage_report
+from rgs.service.play.settlement import round_credit, stage_count, stage_report
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Affair, Change, DayCount, MetaSet
+from rgs.store.changes import Change, DayCount, MetaSet, Operation
 from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
 from rgs.store.privates import SealedPrivates
 from rgs.store.recovery import Import, InstanceState
 from rgs.tlog.gap import Missing
 
 REASON = "STORE_RECOVERED"
-_AFFAIR_OF = {"session_open": "open", "purchase": "purchase", "participation_end": "end", "session_close": "close"}
+_OPERATION_OF = {"session_open": "open", "purchase": "purchase", "participation_end": "end", "session_close": "close"}
 _PAGE = 200
 
 
@@ -117,7 +117,7 @@ def _count(planned: Import, missing: Missing) -> set[str]:
         case "instance_lost":
             planned.instances[body["lost"]["instance"]].end_ms = time_ms
             return {body["lost"]["instance"]}
-        case "draw_window" | "event" | "artifact" | "session_open" | "purchase" | "money_leg" | "round_final":
+        case "draw_window" | "event" | "artifact" | "session_open" | "purchase" | "transfer" | "round_final":
             pass
         case "participation_end" | "session_close":
             pass
@@ -148,16 +148,16 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
         case "purchase":
             bought = int(body["amount_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, purchases=1, bought_minor=bought))
-        case "money_leg" if body["direction"] == "credit" and after.player:  # the wallet knows whether it took it
+        case "transfer" if body["direction"] == "credit" and after.player:  # the wallet knows whether it took it
             amount_minor, time_ms = int(body["amount_minor"]), parse_time(body["time"])
-            owed = owed_return(after, body["transaction_id"], amount_minor, body["round_id"], time_ms)
+            owed = round_credit(after, body["transaction_id"], amount_minor, body["round_id"], time_ms)
             planned.owed.append(owed)
         case "participation_end":
             paid = int(body["paid_out_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, ends=1, final_balance_minor=paid))
             # All of its stages were reported before its end was: the regulator takes no end before them.
             planned.reports = [row for row in planned.reports if row[0].session_id != after.session_id]
-        case "session_open" | "money_leg" | "session_close":
+        case "session_open" | "transfer" | "session_close":
             pass
         case _:
             raise UnhandledKindError(kind, "rgs.service.admin.recovery._link")
@@ -179,20 +179,20 @@ async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Sess
         if missing.request:
             planned.opened.append(_opening(missing))
         return made
-    kind = _AFFAIR_OF.get(missing.kind, "")
-    if missing.kind == "money_leg":  # a debit: a credit stands behind its final
+    kind = _OPERATION_OF.get(missing.kind, "")
+    if missing.kind == "transfer":  # a debit: a credit stands behind its final
         kind = "act" if stored.open_round_id else "start"
-    planned.affairs.append((kind, session_id))
+    planned.operations.append((kind, session_id))
     planned.sessions[session_id] = stored
     return stored
 
 
-def _opening(missing: Missing) -> Affair:
+def _opening(missing: Missing) -> Operation:
     """The operation that opened the session: by it a repeat of its request finds the session at any time."""
     body, request = missing.body, missing.request
     session_id = str(body["session_id"])
-    return Affair(
-        affair_id=opening_id(session_id),
+    return Operation(
+        operation_id=opening_id(session_id),
         session_id=session_id,
         kind="open",
         status="done",
@@ -229,11 +229,11 @@ async def sign_recovery(store: Store, instance: Instance, clock: Clock) -> Recov
         paused.append(round_)
     now_ms = clock.now_ms()
     before, after = await store.meta("store_epoch"), instance.new_id(now_ms)
-    told = Counter("without a deck" if not round_.sealed else "with their deck" for round_ in paused)
+    result = Counter("without a deck" if not round_.sealed else "with their deck" for round_ in paused)
     draft = event_draft(
         EventCode.STORE_RECOVERED,
         now_ms,
-        subject=f"rounds open: {told['with their deck']} with their deck, {told['without a deck']} without",
+        subject=f"rounds open: {result['with their deck']} with their deck, {result['without a deck']} without",
         before=before,
         after=after,
     )

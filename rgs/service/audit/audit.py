@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from rgs.core.errors import InvalidFieldError, NotFoundError
 from rgs.core.ids import check_name, check_ulid
-from rgs.service.books import owned_session
 from rgs.service.callers import Caller, Role
+from rgs.service.game_catalog import owned_session
 from rgs.service.pages import check_page_size, format_page_token, parse_page_token
 from rgs.store.interface import StatementRow, Store
 

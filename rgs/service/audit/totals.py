@@ -77,8 +77,8 @@ class Reports:
 
 def _event(envelope: bytes) -> EventRow:
     body = json.loads(parse_envelope(envelope).payload)
-    told = {name: body[name] for name in _OPTIONAL if name in body}
-    return EventRow(code=body["code"], time_ms=parse_time(body["time"]), envelope=envelope, **told)
+    result = {name: body[name] for name in _OPTIONAL if name in body}
+    return EventRow(code=body["code"], time_ms=parse_time(body["time"]), envelope=envelope, **result)
 
 
 def _token(key: TotalsKey) -> str:

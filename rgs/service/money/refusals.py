@@ -10,36 +10,36 @@ import json
 from collections.abc import Iterator
 
 from rgs.core.errors import RgsError, TransactionRolledBackError, UnavailableError
-from rgs.store.changes import Affair
+from rgs.store.changes import Operation
 
 
 def format_refusal(error: RgsError) -> str:
     """Reason, message, field and metadata as one line of JSON; inverse of `parse_refusal`."""
     if isinstance(error, UnavailableError):
         raise TypeError(f"{error.reason} does not end an operation")
-    told = {"field": error.field, "message": error.message, "metadata": error.metadata, "reason": error.reason}
-    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+    result = {"field": error.field, "message": error.message, "metadata": error.metadata, "reason": error.reason}
+    return json.dumps(result, sort_keys=True, separators=(",", ":"))
 
 
 def parse_refusal(text: str) -> RgsError:
     """The error that `format_refusal` wrote, of its class again."""
-    told = json.loads(text)
-    kind = next(kind for kind in _kinds(RgsError) if kind.reason == told["reason"])
-    return kind(told["message"], field=told["field"], **told["metadata"])
+    result = json.loads(text)
+    kind = next(kind for kind in _kinds(RgsError) if kind.reason == result["reason"])
+    return kind(result["message"], field=result["field"], **result["metadata"])
 
 
-def refusal_of(affair: Affair) -> RgsError:
+def refusal_of(operation: Operation) -> RgsError:
     """The error for the request of an operation that ended without its effect."""
-    return parse_refusal(affair.refusal) if affair.refusal else given_up(affair)
+    return parse_refusal(operation.refusal) if operation.refusal else given_up(operation)
 
 
-def given_up(affair: Affair) -> TransactionRolledBackError:
+def given_up(operation: Operation) -> TransactionRolledBackError:
     """The error of an operation that was given up for its `reason`, after its caller got an unknown outcome."""
     return TransactionRolledBackError(
-        f"{affair.method} {affair.request_id} was given up ({affair.reason}) and its debit rolled back: nothing was"
+        f"{operation.method} {operation.request_id} was given up ({operation.reason}) and its debit rolled back: nothing was"
         " taken; send it again with another request id",
-        transaction_id=affair.affair_id,
-        refusal=affair.reason,
+        transaction_id=operation.operation_id,
+        refusal=operation.reason,
     )
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError
-from rgs.ports.readings import CENTRAL_SYSTEM, CircuitReading, CircuitState, wallet_name
-from rgs.service.money.movements import AHEAD_MS, GAP_MAX_MS
-from rgs.store.changes import Affair
+from rgs.ports.readings import REGULATOR, CircuitReading, CircuitState, wallet_name
+from rgs.service.money.transfers import AHEAD_MS, GAP_MAX_MS
+from rgs.store.changes import Operation
 
 
 class Returning:
@@ -40,11 +40,11 @@ class Returning:
     def _read(self) -> None:
         self._known = {reading.name: reading for reading in self._readings()}
 
-    def is_due(self, affair: Affair, now_ms: int) -> bool:
+    def is_due(self, operation: Operation, now_ms: int) -> bool:
         """Whether this pass continues the operation."""
-        name = _peer_of(affair)
+        name = _peer_of(operation)
         if name not in self._at_start:
-            return _is_time(affair, now_ms)
+            return _is_time(operation, now_ms)
         if name not in self._known:
             self._read()
         reading = self._known[name]
@@ -54,23 +54,23 @@ class Returning:
             is_due = name not in self._probed
             self._probed.add(name)
         else:
-            is_due = _is_time(affair, now_ms) or reading.closings > self._before.get(name, -1)
+            is_due = _is_time(operation, now_ms) or reading.closings > self._before.get(name, -1)
         if is_due:
             del self._known[name]
         return is_due
 
 
-def _is_time(affair: Affair, now_ms: int) -> bool:
+def _is_time(operation: Operation, now_ms: int) -> bool:
     """Whether its time has come. A time too far ahead to be ours was stored before the clock was set back."""
-    return not now_ms < affair.next_ms <= now_ms + AHEAD_MS + GAP_MAX_MS
+    return not now_ms < operation.next_ms <= now_ms + AHEAD_MS + GAP_MAX_MS
 
 
-def _peer_of(affair: Affair) -> str:
+def _peer_of(operation: Operation) -> str:
     """The peer that the operation waits for; empty if it waits for none."""
-    match affair.reason:
+    match operation.reason:
         case WalletUnavailableError.reason:
-            return wallet_name(affair.party)
+            return wallet_name(operation.party)
         case RegulatorUnavailableError.reason:
-            return CENTRAL_SYSTEM
+            return REGULATOR
         case _:
             return ""

@@ -13,7 +13,7 @@ from rgs.core.games.paytables import format_floor
 from rgs.core.games.published import LABEL, published_returns
 from rgs.core.returns import certified
 from rgs.core.rulesets import Ruleset
-from rgs.service.books import Books
+from rgs.service.game_catalog import GameCatalog
 
 _NAMES = {"ultimate_texas_holdem": "Ultimate Texas Hold'em", "casino_holdem": "Casino Hold'em"}
 _RULES = {
@@ -70,9 +70,9 @@ class GameEntry:
 class Catalog:
     """The games of this server, and which of them a jurisdiction offers."""
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
-        self._entries = {name: _entry(ruleset) for name, ruleset in books.rulesets.items()}
+    def __init__(self, games: GameCatalog) -> None:
+        self._games = games
+        self._entries = {name: _entry(ruleset) for name, ruleset in games.rulesets.items()}
 
     def list(self, jurisdiction_id: str = "") -> tuple[GameEntry, ...]:
         """All shipped games, or those that are offered under a jurisdiction."""
@@ -91,7 +91,7 @@ class Catalog:
 
     def _offered(self, ruleset_id: str, jurisdiction_id: str) -> bool:
         try:
-            self._books.verify_offered(ruleset_id, jurisdiction_id)
+            self._games.verify_offered(ruleset_id, jurisdiction_id)
         except GameNotOfferedError:
             return False
         return True

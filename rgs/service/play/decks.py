@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from rgs.core import games
 from rgs.core.cards import parse_card
 from rgs.core.games.types import Seat
-from rgs.core.limits import Room
+from rgs.core.limits import Headroom
 from rgs.core.rounds import Round, RoundStatus, seat_of
 from rgs.core.statements import commitment_of, parse_envelope
 from rgs.core.views import RoundView, blind_view, round_view
-from rgs.service.books import Books
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Instance
 from rgs.service.sealing import DeckSealedError
 from rng.shuffle import transcript_to_deck
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class UnsealedDeck:
     """An unsealed deck: the seat after all decisions so far, deck, salt and transcript. The repr shows none of it."""
 
     seat: Seat = field(repr=False)
@@ -36,30 +36,30 @@ class Opened:
 class Decks:
     """Unseals decks with the keys of this node."""
 
-    def __init__(self, instance: Instance, books: Books) -> None:
+    def __init__(self, instance: Instance, games: GameCatalog) -> None:
         self._instance = instance
-        self._books = books
+        self._games = games
 
-    def open(self, round_: Round) -> Opened:
+    def open(self, round_: Round) -> UnsealedDeck:
         """Unseal the deck of a round in play; DeckSealedError if that fails, or if it is not the committed deck."""
         salt, transcript = self._instance.sealer.unseal(round_.instance, round_.draw_no, round_.deal, round_.sealed)
         if not hmac.compare_digest(commitment_of(round_.deal, salt, transcript), round_.commitment):
             raise DeckSealedError("the sealed deck of this round does not match its commitment")
         deck = transcript_to_deck(transcript)
-        return Opened(seat_of(round_, self._books.rulesets[round_.ruleset_id], deck), deck, salt, transcript)
+        return UnsealedDeck(seat_of(round_, self._games.rulesets[round_.ruleset_id], deck), deck, salt, transcript)
 
     def can_open(self, round_: Round) -> bool:
-        """Whether the sealed deck of a round can be opened with the keys at hand."""
+        """Whether the sealed deck of a round can be unsealed with the keys at hand."""
         try:
             self.open(round_)
         except DeckSealedError:
             return False
         return True
 
-    def view(self, round_: Round, final: bytes, room: Room | None = None) -> RoundView:
+    def view(self, round_: Round, final: bytes, headroom: Headroom | None = None) -> RoundView:
         """What the player may see of the round now; without cards if it is paused or void and its deck is lost."""
         running = round_.actions_hash()
-        ruleset = self._books.rulesets[round_.ruleset_id]
+        ruleset = self._games.rulesets[round_.ruleset_id]
         if round_.status is RoundStatus.OPEN:
             try:
                 seat = self.open(round_).seat
@@ -67,7 +67,7 @@ class Decks:
                 if not round_.malfunction:
                     raise
                 return blind_view(round_, ruleset, actions_hash=running)
-            return round_view(round_, seat, actions_hash=running, room=room)
+            return round_view(round_, seat, actions_hash=running, headroom=headroom)
         body = json.loads(parse_envelope(final).payload)
         if "deck" not in body:
             return blind_view(round_, ruleset, actions_hash=running)

@@ -1,7 +1,8 @@
 """Interrupted rounds: after their jurisdiction's period they are finished by the ruleset's default decisions.
 
 ARCHITECTURE 2.5 (interrupted rounds), RULEBOOK T-2, C-10. The steps are those of a player's decision, with `by` = rule.
-Paused rounds and rounds whose deck cannot be opened are left to the admins. While time is not trusted, no round is due.
+Paused rounds and rounds whose deck cannot be unsealed are left to the admins. While time is not trusted, no round is
+due.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from dataclasses import dataclass
 from rgs.core import games
 from rgs.core.clock import Clock
 from rgs.core.games.types import Phase
-from rgs.core.rounds import HOUSE_PARTY, Round, RoundStatus, TakenAction
+from rgs.core.rounds import SERVER_PARTY, Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session
 from rgs.core.statements import next_actions_hash, request_digest
-from rgs.service.books import Books
 from rgs.service.callers import SessionLocks
 from rgs.service.events import EventCode, event_draft
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.play.decks import Decks
 from rgs.service.play.notices import Notices, notice_of
 from rgs.service.play.settlement import after_decisions, settled, taken_action
@@ -38,20 +39,20 @@ class Interruptions:
 
     store: Store
     clock: Clock
-    books: Books
+    games: GameCatalog
     locks: SessionLocks
     decks: Decks
     notices: Notices
 
     def __post_init__(self) -> None:
-        self._soonest_ms = 1000 * min(rules.finish_after_s for rules in self.books.jurisdictions.values())
+        self._soonest_ms = 1000 * min(rules.finish_after_s for rules in self.games.jurisdictions.values())
 
     def finish_ms(self, session: Session) -> int:
         """When the round will be finished by rule, in milliseconds."""
         return self.clock.counted_from(session.last_ms) + self._period_ms(session)
 
     def _period_ms(self, session: Session) -> int:
-        return self.books.jurisdictions[session.jurisdiction_id].finish_after_s * 1000
+        return self.games.jurisdictions[session.jurisdiction_id].finish_after_s * 1000
 
     async def finish_due(self) -> int:
         """Finish the rounds that are due, oldest first; return how many were finished.
@@ -82,7 +83,7 @@ class Interruptions:
                 await self._finish(session, current)
             except (DeckSealedError, SessionRaceError):
                 return False
-        self.notices.tell(notice_of(session, round_.round_id, RoundStatus.SETTLED))
+        self.notices.emit(notice_of(session, round_.round_id, RoundStatus.SETTLED))
         return True
 
     def _is_due(self, session: Session, round_: Round) -> bool:
@@ -92,17 +93,17 @@ class Interruptions:
 
     async def _finish(self, session: Session, round_: Round) -> None:
         now_ms = max(self.clock.now_ms(), session.last_ms)
-        opened = self.decks.open(round_)
-        seat = opened.seat
+        unsealed = self.decks.open(round_)
+        seat = unsealed.seat
         digest = request_digest({"method": "FinishByRule", "round_id": round_.round_id})
         taken: list[TakenAction] = []
         running = round_.actions_hash()
         while seat.phase is not Phase.SHOWDOWN:
             seat = games.apply(seat, games.default_action(seat))
-            taken.append(taken_action(seat, now_ms, by="rule", party=HOUSE_PARTY, digest=digest))
+            taken.append(taken_action(seat, now_ms, by="rule", party=SERVER_PARTY, digest=digest))
             running = next_actions_hash(running, taken[-1].body())
         round_, session = after_decisions(round_, session, tuple(taken), now_ms)
-        change, _, _ = settled(session, round_, opened, seat, running, now_ms)
+        change, _, _ = settled(session, round_, unsealed, seat, running, now_ms)
         event = event_draft(
             EventCode.ROUND_FINISHED_BY_RULE, now_ms, session_id=session.session_id, round_id=round_.round_id
         )

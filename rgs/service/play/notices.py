@@ -63,7 +63,7 @@ class Notices:
             if not listeners:
                 del self._listeners[session_id]
 
-    def tell(self, notice: Notice) -> None:
+    def emit(self, notice: Notice) -> None:
         """Send a notice of this process to all listeners of the session, also in other processes."""
         self.hear(notice)
         self.pass_on(notice)

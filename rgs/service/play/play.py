@@ -14,9 +14,9 @@ from typing import Protocol
 from rgs.core import games
 from rgs.core.clock import Clock
 from rgs.core.errors import (
-    AffairPendingError,
     InsufficientBalanceError,
     NotFoundError,
+    OperationPendingError,
     RegulatorUnavailableError,
     RgsError,
     RngUnavailableError,
@@ -46,15 +46,15 @@ from rgs.core.statements import (
 from rgs.core.times import format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
-from rgs.service.books import Books, moved, owned_session
+from rgs.service.availability import Availability
 from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
+from rgs.service.game_catalog import GameCatalog, moved, owned_session
 from rgs.service.instance import Instance
-from rgs.service.money.movements import tell_next_attempt
-from rgs.service.permits import Permits
-from rgs.service.play.decks import Decks, Opened
+from rgs.service.money.transfers import report_next_attempt
+from rgs.service.play.decks import Decks, UnsealedDeck
 from rgs.service.play.requests import Act, StartRound
-from rgs.service.play.settlement import after_decisions, balance_told, leg_draft, settled, taken_action
-from rgs.store.changes import Affair, Answer, Change, Draft, SessionRaceError
+from rgs.service.play.settlement import after_decisions, balance_reported, settled, taken_action, transfer_draft
+from rgs.store.changes import Answer, Change, Draft, Operation, SessionRaceError
 from rgs.store.interface import Store
 from rng.generator import Draw
 from rng.shuffle import PROCEDURE, transcript_to_deck
@@ -65,15 +65,15 @@ TRIES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContext:
     """The sender and digest of a request, and the operation that has debited its cost, if there is one."""
 
     party: str
     digest: bytes
-    affair: Affair | None = None
+    operation: Operation | None = None
 
 
-class ToldError(Exception):
+class RequestRefusedError(Exception):
     """Carries an error that the caller gets without a second try of the step. It never leaves `Play`."""
 
     def __init__(self, error: RgsError) -> None:
@@ -97,11 +97,11 @@ class Play:
 
     store: Store
     instance: Instance
-    books: Books
+    games: GameCatalog
     clock: Clock
     locks: SessionLocks
     encode: Encode
-    permits: Permits
+    availability: Availability
     decks: Decks
     seamless: BetFunding = field(init=False)
     """For sessions that are funded bet by bet."""
@@ -115,7 +115,7 @@ class Play:
                 caller, request, digest, lambda session, _: self._start(caller, session, request, digest)
             )
         except RngUnavailableError:
-            await self.instance.tell_failure()
+            await self.instance.report_failure()
             raise
 
     async def act(self, caller: Caller, request: Act) -> Reply:
@@ -165,29 +165,38 @@ class Play:
             if known is not None:
                 return known
         self._verify_may_start(session, request.stage_no, now_ms)
-        ruleset = self.books.rulesets[session.ruleset_id]
+        ruleset = self.games.rulesets[session.ruleset_id]
         bets = games.check_stakes(ruleset, request.bets)
         due = sum(amount for _, amount in bets) + games.cheapest_finish(ruleset, request.bets)
-        session.room.verify_covers(due, "bets", "U-11")
+        session.headroom.verify_covers(due, "bets", "U-11")
         if session.is_seamless:
             staked = sum(amount for _, amount in bets)
             return await self.seamless.fund(session, caller.party, request, digest, staked)
-        return await self._deal(session, request, bets, Asked(caller.party, digest), self.instance.new_id(now_ms))
+        return await self._deal(
+            session, request, bets, RequestContext(caller.party, digest), self.instance.new_id(now_ms)
+        )
 
-    async def deal_paid(self, session: Session, request: StartRound, affair: Affair, round_id: str) -> Reply:
+    async def deal_paid(self, session: Session, request: StartRound, operation: Operation, round_id: str) -> Reply:
         """Deal the round whose opening bets the operation has debited; the same commit ends the operation."""
-        ruleset = self.books.rulesets[session.ruleset_id]
+        ruleset = self.games.rulesets[session.ruleset_id]
         bets = games.check_stakes(ruleset, request.bets)
-        return await self._deal(session, request, bets, Asked(affair.party, affair.digest, affair), round_id)
+        return await self._deal(
+            session, request, bets, RequestContext(operation.party, operation.digest, operation), round_id
+        )
 
     def verify_may_deal(self, session: Session) -> None:
         """Check again, just before the draw, what may forbid a round: switches, guards, the session's duration."""
         now_ms = max(self.clock.now_ms(), session.last_ms)
-        self.permits.verify_may_start(session.operator, session.ruleset_id, session.player)
+        self.availability.verify_may_start(session.operator, session.ruleset_id, session.player)
         session.verify_duration(now_ms)
 
     async def _deal(
-        self, session: Session, request: StartRound, bets: tuple[tuple[str, int], ...], asked: Asked, round_id: str
+        self,
+        session: Session,
+        request: StartRound,
+        bets: tuple[tuple[str, int], ...],
+        context: RequestContext,
+        round_id: str,
     ) -> Reply:
         await self.instance.ready()  # the last wait before the draw is committed
         now_ms = max(self.clock.now_ms(), session.last_ms)
@@ -195,7 +204,7 @@ class Play:
         draw = self.instance.draw()
         try:
             try:
-                change, body = self._started(asked, session, request, bets, round_id, salt, draw, now_ms)
+                change, body = self._started(context, session, request, bets, round_id, salt, draw, now_ms)
             except BaseException:  # whatever the error: account for the draw
                 account = _discarded(draw, round_id, now_ms)
                 await self.store.commit(Change(drafts=(account,), draw_no=draw.draw_no, discard=account))
@@ -207,7 +216,7 @@ class Play:
 
     def _started(
         self,
-        asked: Asked,
+        context: RequestContext,
         session: Session,
         request: StartRound,
         bets: tuple[tuple[str, int], ...],
@@ -217,9 +226,9 @@ class Play:
         now_ms: int,
     ) -> tuple[Change, bytes]:
         """(the whole start as one change, its answer). All that precedes the draw is fixed by now."""
-        ruleset = self.books.rulesets[session.ruleset_id]
+        ruleset = self.games.rulesets[session.ruleset_id]
         staked = sum(amount for _, amount in bets)
-        affair = asked.affair
+        operation = context.operation
         code_count = session.code_count + 1 if session.last_start_ms // 1000 == now_ms // 1000 else 1
         seat_body = seat_object(SEAT_NO, session.session_id, bets)
         deal = deal_core(
@@ -249,16 +258,18 @@ class Play:
             deal=core,
             commitment=commitment,
             bets=bets,
-            balance_before_minor=session.balance_minor if affair is None else staked,
+            balance_before_minor=session.balance_minor if operation is None else staked,
             start_ms=now_ms,
             sealed=self.instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
-            funds_minor=session.room.minor - staked,
+            funds_minor=session.headroom.minor - staked,
         )
         after = changed(
             session,
             version=session.version + 1,
-            participation=session.participation.stake(staked) if affair is None else session.participation.bet(staked),
-            pending_affair="",
+            participation=session.participation.stake(staked)
+            if operation is None
+            else session.participation.bet(staked),
+            pending_operation="",
             stage_no=request.stage_no,
             open_round_id=round_id,
             last_start_ms=now_ms,
@@ -266,19 +277,19 @@ class Play:
             last_ms=now_ms,
         )
         seat = seat_of(round_, ruleset, transcript_to_deck(draw.transcript))
-        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment), room=after.offer)
-        body = self.encode("StartRound", self.books.view(after, now_ms), view)
+        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment), headroom=after.offer)
+        body = self.encode("StartRound", self.games.view(after, now_ms), view)
         opening = {**opening_body(round_, deal, seat_body), "time": format_time(now_ms)}
         change = Change(
             session=after,
             round=round_,
             drafts=(
-                *_legs(affair, round_id, now_ms),
+                *_transfers(operation, round_id, now_ms),
                 Draft("round_opening", opening, round_id=round_id, seat_no=SEAT_NO),
             ),
-            answer=Answer(asked.party, "StartRound", request.request_id, asked.digest, body, now_ms),
-            affair=None if affair is None else replace(affair, status="done"),
-            records=() if affair is None else balance_told(after),
+            answer=Answer(context.party, "StartRound", request.request_id, context.digest, body, now_ms),
+            operation=None if operation is None else replace(operation, status="done"),
+            records=() if operation is None else balance_reported(after),
             draw_no=draw.draw_no,
             discard=_discarded(draw, round_id, now_ms),
         )
@@ -286,9 +297,9 @@ class Play:
 
     def _verify_may_start(self, session: Session, stage_no: int, now_ms: int) -> None:
         session.verify_may_start(stage_no)
-        self.permits.verify_may_start(session.operator, session.ruleset_id, session.player)
-        self.books.verify_offered(session.ruleset_id, session.jurisdiction_id)
-        jurisdiction = self.books.jurisdictions[session.jurisdiction_id]
+        self.availability.verify_may_start(session.operator, session.ruleset_id, session.player)
+        self.games.verify_offered(session.ruleset_id, session.jurisdiction_id)
+        jurisdiction = self.games.jurisdictions[session.jurisdiction_id]
         session.verify_in_time(self.clock.passed_ms(session.last_ms), jurisdiction.inactivity_ms)
         session.verify_duration(now_ms)
         if jurisdiction.regulator_ids_required and not (
@@ -314,26 +325,26 @@ class Play:
             known = await self.seamless.resume(session, party, request, digest)
             if known is not None:
                 return known
-        round_, opened, decided = await self._decision(session, request, fresh=fresh)
+        round_, unsealed, decided = await self._decision(session, request, fresh=fresh)
         cost_minor = decided.actions[-1].amount_minor
         if session.is_seamless and cost_minor:
             return await self.seamless.fund(session, party, request, digest, cost_minor)
-        reply = await self._decide(session, round_, request, opened, decided, Asked(party, digest))
+        reply = await self._decide(session, round_, request, unsealed, decided, RequestContext(party, digest))
         if session.is_seamless:
             await self.seamless.pay(session.session_id)
         return reply
 
-    async def decide_paid(self, session: Session, request: Act, affair: Affair) -> Reply:
+    async def decide_paid(self, session: Session, request: Act, operation: Operation) -> Reply:
         """Take the decision whose cost the operation has debited; the same commit ends the operation."""
-        round_, opened, decided = await self._decision(session, request, fresh=True)
-        asked = Asked(affair.party, affair.digest, affair)
-        return await self._decide(session, round_, request, opened, decided, asked)
+        round_, unsealed, decided = await self._decision(session, request, fresh=True)
+        context = RequestContext(operation.party, operation.digest, operation)
+        return await self._decide(session, round_, request, unsealed, decided, context)
 
     async def verify_decidable(self, session: Session, request: Act) -> None:
         """Raise the error that forbids the decision now, if there is one."""
         await self._decision(session, request, fresh=True)
 
-    async def _decision(self, session: Session, request: Act, *, fresh: bool) -> tuple[Round, Opened, Seat]:
+    async def _decision(self, session: Session, request: Act, *, fresh: bool) -> tuple[Round, UnsealedDeck, Seat]:
         """(round, its deck and seat, the seat after the decision)."""
         now_ms = max(self.clock.now_ms(), session.last_ms)
         round_ = await self.store.round(request.round_id, fresh=fresh)
@@ -353,30 +364,36 @@ class Play:
                 round_id=round_.round_id,
                 status=round_.status.value,
             )
-        opened = self.decks.open(round_)
-        return round_, opened, self._decided(session, opened.seat, request.action)
+        unsealed = self.decks.open(round_)
+        return round_, unsealed, self._decided(session, unsealed.seat, request.action)
 
     async def _decide(
-        self, session: Session, round_: Round, request: Act, opened: Opened, decided: Seat, asked: Asked
+        self,
+        session: Session,
+        round_: Round,
+        request: Act,
+        unsealed: UnsealedDeck,
+        decided: Seat,
+        context: RequestContext,
     ) -> Reply:
         now_ms = max(self.clock.now_ms(), session.last_ms)
-        affair = asked.affair
+        operation = context.operation
         running = round_.actions_hash()
-        taken = taken_action(decided, now_ms, by="player", party=asked.party, digest=asked.digest)
+        taken = taken_action(decided, now_ms, by="player", party=context.party, digest=context.digest)
         round_, session = after_decisions(round_, session, (taken,), now_ms)
         running = next_actions_hash(running, taken.body())
-        if affair is not None:
-            session = changed(session, pending_affair="")
+        if operation is not None:
+            session = changed(session, pending_operation="")
         if decided.phase is not Phase.SHOWDOWN:
-            view = round_view(round_, decided, actions_hash=running, room=session.offer)
+            view = round_view(round_, decided, actions_hash=running, headroom=session.offer)
             change = Change(session=session, round=round_, main=None)
         else:
-            change, session, view = settled(session, round_, opened, decided, running, now_ms)
-        body = self.encode("Act", self.books.view(session, now_ms), view)
-        change.drafts = (*_legs(affair, round_.round_id, now_ms), *change.drafts)
-        if affair is not None:
-            change.affair, change.records = replace(affair, status="done"), balance_told(session)
-        change.answer = Answer(asked.party, "Act", request.request_id, asked.digest, body, now_ms)
+            change, session, view = settled(session, round_, unsealed, decided, running, now_ms)
+        body = self.encode("Act", self.games.view(session, now_ms), view)
+        change.drafts = (*_transfers(operation, round_.round_id, now_ms), *change.drafts)
+        if operation is not None:
+            change.operation, change.records = replace(operation, status="done"), balance_reported(session)
+        change.answer = Answer(context.party, "Act", request.request_id, context.digest, body, now_ms)
         signed = await self.store.commit(change)
         return Reply(body, b"" if change.main is None else signed[change.main].envelope)
 
@@ -385,7 +402,7 @@ class Play:
         final = b"" if round_.status is RoundStatus.OPEN else (await self.store.round_envelopes(round_.round_id))[1]
         return RoundMovedError(
             f"round_version {version} is not {round_.version}, the present one",
-            session=self.books.view(session, now_ms),
+            session=self.games.view(session, now_ms),
             round_=self.decks.view(round_, final, session.offer),
             field="round_version",
             value=version,
@@ -397,7 +414,7 @@ class Play:
         try:
             return games.apply(seat, action)
         except InsufficientBalanceError as error:
-            session.room.verify_covers(int(error.metadata["value"]), "action", seat.ruleset.rules.funds_rule)
+            session.headroom.verify_covers(int(error.metadata["value"]), "action", seat.ruleset.rules.funds_rule)
             raise
 
     # --- both -----------------------------------------------------------------------------------------------------
@@ -420,7 +437,7 @@ class Play:
             for _ in range(TRIES_MAX):
                 try:
                     return await step(session, fresh)
-                except ToldError as final:
+                except RequestRefusedError as final:
                     raise final.error from None
                 except RgsError as error:
                     answer = await self.store.answer(caller.party, type(request).__name__, request.request_id)
@@ -428,16 +445,20 @@ class Play:
                         return reply_of(answer, digest)
                     stands, fresh = await owned_session(self.store, caller, request.session_id), True
                     if stands.version == session.version and not isinstance(error, SessionRaceError):
-                        if isinstance(error, AffairPendingError):
-                            await tell_next_attempt(self.store, error, self.clock.now_ms())
+                        if isinstance(error, OperationPendingError):
+                            await report_next_attempt(self.store, error, self.clock.now_ms())
                         raise
                     session = stands
         raise SessionChangedError("the session was changed by another request; read it again")
 
 
-def _legs(affair: Affair | None, round_id: str, now_ms: int) -> tuple[Draft, ...]:
+def _transfers(operation: Operation | None, round_id: str, now_ms: int) -> tuple[Draft, ...]:
     """The signed debit of an operation."""
-    return () if affair is None else (leg_draft("debit", affair.amount_minor, affair.affair_id, round_id, now_ms),)
+    return (
+        ()
+        if operation is None
+        else (transfer_draft("debit", operation.amount_minor, operation.operation_id, round_id, now_ms),)
+    )
 
 
 def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:

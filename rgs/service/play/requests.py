@@ -13,7 +13,7 @@ from typing import Final
 from rgs.core.games.types import Action
 from rgs.core.limits import SessionLimits
 from rgs.core.statements import request_digest
-from rgs.store.changes import Affair
+from rgs.store.changes import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +133,11 @@ _Request = StartRound | Act | OpenSession | SessionRequest
 
 
 def intent_of(
-    request: _Request, session_id: str, affair_id: str, party: str, digest: bytes, now_ms: int, amount_minor: int = 0
-) -> Affair:
+    request: _Request, session_id: str, operation_id: str, party: str, digest: bytes, now_ms: int, amount_minor: int = 0
+) -> Operation:
     """The operation that a request of a party begins, before its first step."""
-    return Affair(
-        affair_id=affair_id,
+    return Operation(
+        operation_id=operation_id,
         session_id=session_id,
         kind=KINDS[type(request)],
         status="pending",

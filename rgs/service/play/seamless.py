@@ -1,6 +1,6 @@
 """Rounds funded bet by bet (docs/money.md): each stake is debited before it is played, each return credited after.
 
-Its steps run in `Affairs.advance`, for live play and recovery alike (ARCHITECTURE 2.17). The intent is stored first,
+Its steps run in `Operations.advance`, for live play and recovery alike (ARCHITECTURE 2.17). The intent is stored first,
 then the wallet is called, then round and transfer are signed in one commit. So there is no draw and no decision without
 its money, and no money without its decision. A credit is owed from the commit of its final on; the next round does not
 wait for it.
@@ -28,15 +28,15 @@ from rgs.core.games.types import Action
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
 from rgs.core.values import changed
-from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Transfer
+from rgs.ports.wallet import Receipt, TransactionStatus, Transfer, TransferPurpose
 from rgs.service.callers import Reply
 from rgs.service.instance import Instance
-from rgs.service.money.movements import transfer_of
-from rgs.service.play.affairs import Affairs
-from rgs.service.play.play import Play, ToldError
+from rgs.service.money.transfers import transfer_of
+from rgs.service.play.operations import Operations
+from rgs.service.play.play import Play, RequestRefusedError
 from rgs.service.play.requests import Act, StartRound, intent_of
-from rgs.service.play.settlement import balance_told
-from rgs.store.changes import Affair, AffairStage, Change, RequestSeenError, SessionRaceError
+from rgs.service.play.settlement import balance_reported
+from rgs.store.changes import Change, Operation, OperationProgress, RequestSeenError, SessionRaceError
 from rgs.store.interface import Store
 
 
@@ -47,35 +47,37 @@ class Seamless:
     store: Store
     instance: Instance
     clock: Clock
-    affairs: Affairs
+    operations: Operations
     play: Play
 
     def __post_init__(self) -> None:
-        self.affairs.steps |= {"start": self._start, "act": self._act, "return": self._return}
+        self.operations.steps |= {"start": self._start, "act": self._act, "credit": self._return}
         self.play.seamless = self
 
     async def resume(self, session: Session, party: str, request: StartRound | Act, digest: bytes) -> Reply | None:
-        """Continue what this request began before; None if it is new. AffairPendingError if another one is pending."""
-        known = await self.store.affair_of_request(party, type(request).__name__, request.request_id)
+        """Continue what this request began before; None if it is new. OperationPendingError if
+        another one is pending.
+        """
+        known = await self.store.operation_of_request(party, type(request).__name__, request.request_id)
         if known is None:
-            session.verify_no_affair()
+            session.verify_no_operation()
             return None
-        return await self._heard(session, party, request, self.affairs.resume(known, digest))
+        return await self._heard(session, party, request, self.operations.resume(known, digest))
 
     async def fund(
         self, session: Session, party: str, request: StartRound | Act, digest: bytes, amount_minor: int
     ) -> Reply:
-        """Debit what the request costs, and do it. ToldError carries an error that is final for this call."""
-        affair = self._intent(session, party, request, digest, amount_minor)
-        begun = changed(session, version=session.version + 1, pending_affair=affair.affair_id)
+        """Debit what the request costs, and do it. RequestRefusedError carries an error that is final for this call."""
+        operation = self._intent(session, party, request, digest, amount_minor)
+        begun = changed(session, version=session.version + 1, pending_operation=operation.operation_id)
         try:
-            await self.store.commit(Change(session=begun, affair=affair))
+            await self.store.commit(Change(session=begun, operation=operation))
         except RequestSeenError:
             raise SessionRaceError("the session was changed by another request") from None
-        return await self._heard(session, party, request, self.affairs.advance(affair))
+        return await self._heard(session, party, request, self.operations.advance(operation))
 
     async def _heard(self, session: Session, party: str, request: StartRound | Act, advance: Awaitable[Reply]) -> Reply:
-        """The operation's reply. Its errors become ToldError, so that the step is not tried again."""
+        """The operation's reply. Its errors become RequestRefusedError, so that the step is not tried again."""
         try:
             reply = await advance
         except SessionRaceError:
@@ -85,79 +87,81 @@ class Seamless:
         except RgsError as error:
             if await self.store.answer(party, type(request).__name__, request.request_id) is not None:
                 raise
-            raise ToldError(error) from None
+            raise RequestRefusedError(error) from None
         await self.pay(session.session_id)
         return reply
 
     async def pay(self, session_id: str) -> None:
         """Try to credit what the session's last round returns. Recovery repeats what the wallet does not accept."""
-        affair = await self.store.owed_return(session_id)
-        if affair is not None:
+        operation = await self.store.round_credit(session_id)
+        if operation is not None:
             with contextlib.suppress(RgsError):
-                await self.affairs.advance(affair)
+                await self.operations.advance(operation)
 
     # --- the steps ------------------------------------------------------------------------------------------------
 
-    async def _start(self, affair: Affair, session: Session) -> Reply:
+    async def _start(self, operation: Operation, session: Session) -> Reply:
         """Debit the opening bets, then draw."""
-        detail = json.loads(affair.detail)
+        detail = json.loads(operation.detail)
         bets = {bet: int(amount) for bet, amount in detail["bets"].items()}
-        request = StartRound(affair.request_id, session.session_id, int(detail["stage_no"]), bets)
-        transfer = _transfer(affair, session, Leg.BET, detail["round_id"])
-        if affair.stage != AffairStage.UNDOING:
+        request = StartRound(operation.request_id, session.session_id, int(detail["stage_no"]), bets)
+        transfer = _transfer(operation, session, TransferPurpose.BET, detail["round_id"])
+        if operation.progress != OperationProgress.UNDOING:
             try:
                 self.play.verify_may_deal(session)
             except RgsError as refusal:
-                raise await self.affairs.undone(affair, session, transfer, refusal) from None
-        session = self._told(session, await self.affairs.paid(affair, session, transfer))
+                raise await self.operations.undone(operation, session, transfer, refusal) from None
+        session = self._reported(session, await self.operations.paid(operation, session, transfer))
         try:
             self.play.verify_may_deal(session)  # the wallet may have been slow
-            return await self.play.deal_paid(session, request, affair, detail["round_id"])
+            return await self.play.deal_paid(session, request, operation, detail["round_id"])
         except (DisabledError, DurationLimitError, GuardClosedError, RngUnavailableError) as refusal:
-            raise await self.affairs.undone(affair, session, transfer, refusal) from None
+            raise await self.operations.undone(operation, session, transfer, refusal) from None
 
-    async def _act(self, affair: Affair, session: Session) -> Reply:
+    async def _act(self, operation: Operation, session: Session) -> Reply:
         """Debit the decision's cost, then take the decision, if the round is still at its version."""
-        detail = json.loads(affair.detail)
+        detail = json.loads(operation.detail)
         request = Act(
-            affair.request_id,
+            operation.request_id,
             session.session_id,
             detail["round_id"],
             int(detail["round_version"]),
             Action(detail["action"]),
         )
-        transfer = _transfer(affair, session, Leg.BET, detail["round_id"])
-        if affair.stage != AffairStage.UNDOING:
+        transfer = _transfer(operation, session, TransferPurpose.BET, detail["round_id"])
+        if operation.progress != OperationProgress.UNDOING:
             try:
                 await self.play.verify_decidable(session, request)
             except UnavailableError:
                 raise
             except RgsError as refusal:  # the round has ended or is paused: the money goes back
-                raise await self.affairs.undone(affair, session, transfer, refusal) from None
-        session = self._told(session, await self.affairs.paid(affair, session, transfer))
-        return await self.play.decide_paid(session, request, affair)
+                raise await self.operations.undone(operation, session, transfer, refusal) from None
+        session = self._reported(session, await self.operations.paid(operation, session, transfer))
+        return await self.play.decide_paid(session, request, operation)
 
-    async def _return(self, affair: Affair, session: Session) -> Reply:
+    async def _return(self, operation: Operation, session: Session) -> Reply:
         """Credit a round's return: owed until the wallet accepts it, also after the session is closed."""
-        round_id = json.loads(affair.detail)["round_id"]
-        receipt = await self.affairs.movements.credit(_transfer(affair, session, Leg.RETURN, round_id))
-        done = Change(affair=replace(affair, status="done"))
+        round_id = json.loads(operation.detail)["round_id"]
+        receipt = await self.operations.transfers.credit(
+            _transfer(operation, session, TransferPurpose.RETURN, round_id)
+        )
+        done = Change(operation=replace(operation, status="done"))
         if receipt.status is TransactionStatus.ACCEPTED:  # a repeat carries the balance of the first answer
-            done.records = balance_told(self._told(session, receipt))
+            done.records = balance_reported(self._reported(session, receipt))
         await self.store.commit(done)
         return Reply(b"", b"")
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
-    def _told(self, session: Session, receipt: Receipt) -> Session:
+    def _reported(self, session: Session, receipt: Receipt) -> Session:
         """The session with the balance of the receipt."""
         if receipt.balance_after_minor is None:
             return session
-        return session.told(receipt.balance_after_minor, max(self.clock.now_ms(), session.last_ms))
+        return session.reported(receipt.balance_after_minor, max(self.clock.now_ms(), session.last_ms))
 
     def _intent(
         self, session: Session, party: str, request: StartRound | Act, digest: bytes, amount_minor: int
-    ) -> Affair:
+    ) -> Operation:
         now_ms = max(self.clock.now_ms(), session.last_ms)
         detail: dict[str, Any]
         if isinstance(request, StartRound):
@@ -172,10 +176,10 @@ class Seamless:
                 "round_id": request.round_id,
                 "round_version": str(request.round_version),
             }
-        affair_id = self.instance.new_id(now_ms)
-        affair = intent_of(request, session.session_id, affair_id, party, digest, now_ms, amount_minor)
-        return replace(affair, detail=format_canonical(detail).decode("ascii"))
+        operation_id = self.instance.new_id(now_ms)
+        operation = intent_of(request, session.session_id, operation_id, party, digest, now_ms, amount_minor)
+        return replace(operation, detail=format_canonical(detail).decode("ascii"))
 
 
-def _transfer(affair: Affair, session: Session, leg: Leg, round_id: str) -> Transfer:
-    return transfer_of(affair, session, leg, affair.amount_minor, session.session_id, round_id)
+def _transfer(operation: Operation, session: Session, purpose: TransferPurpose, round_id: str) -> Transfer:
+    return transfer_of(operation, session, purpose, operation.amount_minor, session.session_id, round_id)

@@ -1,8 +1,8 @@
 """Sessions: open, get, buy, end the participation, close, list (ARCHITECTURE 2.2-2.4, 2.16, 2.17; RULEBOOK section 5).
 
-Each mutating call stores an intent (`Affair`) with its request id and digest, then advances it. A repeat of the request
-continues the operation or gets the stored answer. A session has one operation at a time. Table games and currencies
-other than the jurisdiction's are refused.
+Each mutating call stores an intent (`Operation`) with its request id and digest, then advances it. A repeat of the
+request continues the operation or gets the stored answer. A session has one operation at a time. Table games and
+currencies other than the jurisdiction's are refused.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from rgs.core.clock import Clock
 from rgs.core.errors import (
-    AffairPendingError,
     JurisdictionError,
     NotFoundError,
+    OperationPendingError,
     RgsError,
     SessionChangedError,
     TableOnlyError,
@@ -24,16 +24,16 @@ from rgs.core.ids import check_reference, check_request_id, opening_id
 from rgs.core.rounds import Round
 from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.values import check_range
-from rgs.core.views import PendingAffair, SessionView
+from rgs.core.views import PendingOperation, SessionView
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
-from rgs.service.books import Books, moved, owned_session
+from rgs.service.availability import Availability
 from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of, verify_same_content
+from rgs.service.game_catalog import GameCatalog, moved, owned_session
 from rgs.service.instance import Instance
-from rgs.service.money.movements import AHEAD_MS, payout_detail, tell_next_attempt
+from rgs.service.money.transfers import AHEAD_MS, payout_detail, report_next_attempt
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
-from rgs.service.permits import Permits
-from rgs.service.play.affairs import Affairs
 from rgs.service.play.interruptions import Interruptions
+from rgs.service.play.operations import Operations
 from rgs.service.play.play import Play
 from rgs.service.play.requests import (
     BuyParticipation,
@@ -43,7 +43,7 @@ from rgs.service.play.requests import (
     SessionRequest,
     intent_of,
 )
-from rgs.store.changes import Affair, Change, RequestSeenError, SessionRaceError, TokenKept
+from rgs.store.changes import Change, Operation, RequestSeenError, SessionRaceError, TokenKept
 from rgs.store.interface import Store
 
 
@@ -63,12 +63,12 @@ class Sessions:
 
     store: Store
     instance: Instance
-    books: Books
+    games: GameCatalog
     clock: Clock
     locks: SessionLocks
-    affairs: Affairs
+    operations: Operations
     play: Play
-    permits: Permits
+    availability: Availability
     interruptions: Interruptions
     open_account: Callable[[str, str, str], Awaitable[None]] | None = None
     """Opens an account of the embedded wallet for (operator, player, currency). For the demo jurisdiction only."""
@@ -84,7 +84,7 @@ class Sessions:
             return known
         request.limits.verify()
         self._verify_may_open(caller, request)
-        self.permits.verify_may_start(caller.party, request.game, request.player)
+        self.availability.verify_may_start(caller.party, request.game, request.player)
         now_ms = self.clock.now_ms()
         session = Session(
             session_id=self.instance.new_id(now_ms),
@@ -99,16 +99,18 @@ class Sessions:
             last_ms=now_ms,
             version=1,
             limits=request.limits,
-            funding=self.books.fundings.get(caller.party, Funding.PARTICIPATION),
+            funding=self.games.fundings.get(caller.party, Funding.PARTICIPATION),
         )
-        if self.open_account is not None and self.books.jurisdictions[caller.jurisdiction].test_register_allowed:
+        if self.open_account is not None and self.games.jurisdictions[caller.jurisdiction].test_regulator_allowed:
             await self.open_account(caller.party, request.player, request.currency)
-        affair = intent_of(request, session.session_id, opening_id(session.session_id), caller.party, digest, now_ms)
+        operation = intent_of(request, session.session_id, opening_id(session.session_id), caller.party, digest, now_ms)
         async with self.locks.of(session.session_id):
-            if await self._begin(replace(session, pending_affair=affair.affair_id), affair, request.session_token):
+            if await self._begin(
+                replace(session, pending_operation=operation.operation_id), operation, request.session_token
+            ):
                 if await self.store.opening_of_request(caller.party, request.request_id) is None:
-                    return await self._advance(affair)
-                await self.affairs.give_up_opening(affair)  # another process completed it between our two reads
+                    return await self._advance(operation)
+                await self.operations.give_up_opening(operation)  # another process completed it between our two reads
         known = await self._opened_before(caller, request, digest)
         if known is None:
             raise SessionChangedError("the session was changed by another request; read it again")
@@ -119,8 +121,8 @@ class Sessions:
 
         def prepare(session: Session) -> None:
             session.verify_may_buy(request.purchase_no)
-            self.permits.verify_enabled(session.operator, session.ruleset_id, session.player)
-            jurisdiction = self.books.jurisdictions[session.jurisdiction_id]
+            self.availability.verify_enabled(session.operator, session.ruleset_id, session.player)
+            jurisdiction = self.games.jurisdictions[session.jurisdiction_id]
             session.verify_in_time(self.clock.passed_ms(session.last_ms), jurisdiction.inactivity_ms)
             session.participation.buy(request.amount_minor, cap_minor=jurisdiction.participation_cap_minor)
 
@@ -142,29 +144,29 @@ class Sessions:
         Operations younger than `min_age_ms` are left to the call that began them.
         """
         finished, now_ms = 0, self.clock.now_ms()
-        self.affairs.returning.begin()
+        self.operations.returning.begin()
         broken: Exception | None = None
-        page = await self.store.pending_affairs(PAGE_SIZE_MAX)
+        page = await self.store.pending_operations(PAGE_SIZE_MAX)
         while page:
             for listed in page:
                 # A time further ahead than AHEAD_MS was written before the clock was set back.
                 if now_ms - min_age_ms < listed.created_ms <= now_ms + AHEAD_MS:
                     continue
-                if not self.affairs.returning.is_due(listed, now_ms):
+                if not self.operations.returning.is_due(listed, now_ms):
                     continue
                 async with self.locks.of(listed.session_id):
-                    affair = await self.store.affair(listed.affair_id)
-                    if affair is None or affair.status != "pending":  # done meanwhile
+                    operation = await self.store.operation(listed.operation_id)
+                    if operation is None or operation.status != "pending":  # done meanwhile
                         continue
                     try:
-                        await self.affairs.advance(affair)
+                        await self.operations.advance(operation)
                     except RgsError:
                         continue
                     except Exception as error:  # noqa: BLE001 - raised below
                         broken = broken or error
                         continue
                     finished += 1
-            page = await self.store.pending_affairs(PAGE_SIZE_MAX, page[-1].affair_id)
+            page = await self.store.pending_operations(PAGE_SIZE_MAX, page[-1].operation_id)
         if broken is not None:
             raise broken
         return finished
@@ -178,12 +180,12 @@ class Sessions:
             open_round, opening = await self.play.open_round_of(session)
             if not session.open_round_id or not await moved(self.store, session):
                 break
-        view = self.books.view(session, self.clock.now_ms(), open_round)
-        affair = await self.store.pending_affair(session_id) if session.pending_affair else None
-        if affair is not None:
-            pending = PendingAffair(
-                affair.kind, affair.stage, affair.request_id, affair.amount_minor, affair.created_ms, affair.attempts,
-                affair.reason,
+        view = self.games.view(session, self.clock.now_ms(), open_round)
+        operation = await self.store.pending_operation(session_id) if session.pending_operation else None
+        if operation is not None:
+            pending = PendingOperation(
+                operation.kind, operation.progress, operation.request_id, operation.amount_minor, operation.created_ms, operation.attempts,
+                operation.reason,
             )  # fmt: skip
             view = replace(view, pending=pending)
         return view, opening
@@ -198,7 +200,7 @@ class Sessions:
         (before,) = parse_page_token(page_token, 1)
         rows = await self.store.sessions_of(caller.party, player, open_only=open_only, before=before, limit=limit + 1)
         now_ms = self.clock.now_ms()
-        views = tuple(self.books.view(session, now_ms) for _, session in rows[:limit])
+        views = tuple(self.games.view(session, now_ms) for _, session in rows[:limit])
         return views, format_page_token(rows[limit - 1][0]) if len(rows) > limit else ""
 
     async def list_open_rounds(
@@ -223,18 +225,18 @@ class Sessions:
     # --- both -----------------------------------------------------------------------------------------------------
 
     def _verify_may_open(self, caller: Caller, request: OpenSession) -> None:
-        ruleset = self.books.rulesets.get(request.game)
+        ruleset = self.games.rulesets.get(request.game)
         if ruleset is None:
             raise UnknownRulesetError(f"no game {request.game[:40]}", field="game", value=request.game[:40])
         if ruleset.table_only:
             raise TableOnlyError(f"{ruleset.id} is played at tables", field="game", value=ruleset.id)
-        jurisdiction = self.books.jurisdictions.get(caller.jurisdiction)
+        jurisdiction = self.games.jurisdictions.get(caller.jurisdiction)
         if jurisdiction is None:
             raise JurisdictionError(
                 f"operator {caller.party} has no jurisdiction", operator=caller.party, jurisdiction=caller.jurisdiction
             )
-        self.books.verify_offered(ruleset.id, jurisdiction.id)
-        if jurisdiction.regulator_ids_required and self.books.fundings.get(caller.party) is Funding.SEAMLESS:
+        self.games.verify_offered(ruleset.id, jurisdiction.id)
+        if jurisdiction.regulator_ids_required and self.games.fundings.get(caller.party) is Funding.SEAMLESS:
             raise JurisdictionError(
                 f"jurisdiction {jurisdiction.id} requires a participation, {caller.party} is funded bet by bet",
                 field="jurisdiction",
@@ -264,19 +266,21 @@ class Sessions:
                     break
                 except RgsError as error:
                     if not await moved(self.store, session):  # else the error is about an old state
-                        if isinstance(error, AffairPendingError):
-                            await tell_next_attempt(self.store, error, self.clock.now_ms())
+                        if isinstance(error, OperationPendingError):
+                            await report_next_attempt(self.store, error, self.clock.now_ms())
                         raise
             now_ms = max(self.clock.now_ms(), session.last_ms)
-            affair = intent_of(request, request.session_id, self.instance.new_id(now_ms), caller.party, digest, now_ms)
+            operation = intent_of(
+                request, request.session_id, self.instance.new_id(now_ms), caller.party, digest, now_ms
+            )
             if isinstance(request, BuyParticipation):
-                affair = replace(affair, amount_minor=request.amount_minor, purchase_no=request.purchase_no)
+                operation = replace(operation, amount_minor=request.amount_minor, purchase_no=request.purchase_no)
             elif isinstance(request, EndParticipation):
                 detail = payout_detail(session.participation_id)
-                affair = replace(affair, amount_minor=session.balance_minor, detail=detail)
-            intent = replace(session, version=session.version + 1, pending_affair=affair.affair_id)
-            if await self._begin(intent, affair):
-                return await self._advance(affair)
+                operation = replace(operation, amount_minor=session.balance_minor, detail=detail)
+            intent = replace(session, version=session.version + 1, pending_operation=operation.operation_id)
+            if await self._begin(intent, operation):
+                return await self._advance(operation)
             known = await self._known(caller, request, digest)
             if known is None:
                 raise SessionChangedError("the session was changed by another request; read it again")
@@ -284,50 +288,50 @@ class Sessions:
 
     async def _opened_before(self, caller: Caller, request: OpenSession, digest: bytes) -> Reply | None:
         """As `_known`, under the lock of the session that the request began: one opening may come twice at once."""
-        affair = await self.store.affair_of_request(caller.party, "OpenSession", request.request_id)
-        if affair is None:
+        operation = await self.store.operation_of_request(caller.party, "OpenSession", request.request_id)
+        if operation is None:
             known = await self._known(caller, request, digest)
             return known or await self._opened_long_ago(caller, request, digest)
-        async with self.locks.of(affair.session_id):
+        async with self.locks.of(operation.session_id):
             return await self._known(caller, request, digest)
 
     async def _opened_long_ago(self, caller: Caller, request: OpenSession, digest: bytes) -> Reply | None:
         """The session that this request opened, as it is now, and its signed opening. The request id stays with the
         session after the stored answer has been deleted.
         """
-        affair = await self.store.opening_of_request(caller.party, request.request_id)
-        if affair is None:
+        operation = await self.store.opening_of_request(caller.party, request.request_id)
+        if operation is None:
             return None
-        verify_same_content(affair.digest, digest, request.request_id, affair.method)
-        view, _ = await self.get(caller, affair.session_id)
-        (opening,) = await self.store.statements_of_session(affair.session_id, 0, 1)
-        return Reply(self.affairs.encode(affair.method, view, None), opening.envelope)
+        verify_same_content(operation.digest, digest, request.request_id, operation.method)
+        view, _ = await self.get(caller, operation.session_id)
+        (opening,) = await self.store.statements_of_session(operation.session_id, 0, 1)
+        return Reply(self.operations.encode(operation.method, view, None), opening.envelope)
 
     async def _known(self, caller: Caller, request: OpenSession | SessionRequest, digest: bytes) -> Reply | None:
         """The stored answer of a repeated request, or that of its continued operation; None for a new request."""
         # In this order: the second read finds an operation that another process ends between the two.
         method = type(request).__name__
-        affair = await self.store.affair_of_request(caller.party, method, request.request_id)
+        operation = await self.store.operation_of_request(caller.party, method, request.request_id)
         answer = await self.store.answer(caller.party, method, request.request_id)
         if answer is not None:
             return reply_of(answer, digest)
-        if affair is None:
+        if operation is None:
             return None
-        return await self._advance(affair, digest)
+        return await self._advance(operation, digest)
 
-    async def _advance(self, affair: Affair, digest: bytes = b"") -> Reply:
-        """As `Affairs.resume`. If another process has ended the operation meanwhile: the answer that it stored."""
+    async def _advance(self, operation: Operation, digest: bytes = b"") -> Reply:
+        """As `Operations.resume`. If another process has ended the operation meanwhile: the answer that it stored."""
         try:
-            return await self.affairs.resume(affair, digest or affair.digest)
+            return await self.operations.resume(operation, digest or operation.digest)
         except SessionChangedError:
-            answer = await self.store.answer(affair.party, affair.method, affair.request_id)
+            answer = await self.store.answer(operation.party, operation.method, operation.request_id)
             if answer is None:
                 raise
-            return reply_of(answer, affair.digest)
+            return reply_of(answer, operation.digest)
 
-    async def _begin(self, session: Session, affair: Affair, token: str = "") -> bool:
+    async def _begin(self, session: Session, operation: Operation, token: str = "") -> bool:
         """Store the intent, with the operator's token if there is one; False if another request was first."""
-        change = Change(session=session, affair=affair)
+        change = Change(session=session, operation=operation)
         if token:
             change.records = (
                 TokenKept(session.session_id, self.instance.sealer.seal_token(session.session_id, token)),

@@ -27,8 +27,8 @@ from rgs.core.times import format_date, format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.ports.regulator import StageReport
-from rgs.service.play.decks import Opened
-from rgs.store.changes import Affair, BalanceTold, Change, DayCount, Draft, Record
+from rgs.service.play.decks import UnsealedDeck
+from rgs.store.changes import BalanceReported, Change, DayCount, Draft, Operation, Record
 
 
 def taken_action(seat: Seat, now_ms: int, *, by: str, party: str, digest: bytes) -> TakenAction:
@@ -50,8 +50,8 @@ def after_decisions(
     )
 
 
-def leg_draft(direction: str, amount_minor: int, transaction_id: str, round_id: str, now_ms: int) -> Draft:
-    """A draft of `money_leg`: the amount debited or credited for a round, and its transaction id."""
+def transfer_draft(direction: str, amount_minor: int, transaction_id: str, round_id: str, now_ms: int) -> Draft:
+    """A draft of `transfer`: the amount debited or credited for a round, and its transaction id."""
     body = {
         "amount_minor": str(amount_minor),
         "direction": direction,
@@ -59,22 +59,22 @@ def leg_draft(direction: str, amount_minor: int, transaction_id: str, round_id: 
         "time": format_time(now_ms),
         "transaction_id": transaction_id,
     }
-    return Draft("money_leg", body)
+    return Draft("transfer", body)
 
 
-def balance_told(session: Session) -> tuple[Record, ...]:
+def balance_reported(session: Session) -> tuple[Record, ...]:
     """A record of the balance that the wallet last answered; none if it never did."""
     if not session.wallet_balance_ms:
         return ()
     return (
-        BalanceTold(
+        BalanceReported(
             session.wallet_balance_minor, session.wallet_credited_minor, session.wallet_balance_ms, session.session_id
         ),
     )
 
 
 def settled(
-    session: Session, round_: Round, opened: Opened, seat: Seat, running: bytes, now_ms: int
+    session: Session, round_: Round, unsealed: UnsealedDeck, seat: Seat, running: bytes, now_ms: int
 ) -> tuple[Change, Session, RoundView]:
     """Settle a seat at showdown: (change without an answer, session after it, view)."""
     settlement = games.settle(seat)
@@ -91,9 +91,9 @@ def settled(
         round_,
         seat,
         settlement,
-        deck=opened.deck,
-        salt=opened.salt,
-        transcript=opened.transcript,
+        deck=unsealed.deck,
+        salt=unsealed.salt,
+        transcript=unsealed.transcript,
         actions_hash=running,
         debited_minor=_debited(session, round_),
     )
@@ -101,12 +101,12 @@ def settled(
     return _ending(session, round_, body, now_ms), session, view
 
 
-def voided(session: Session, round_: Round, void: Void, opened: Opened | None, now_ms: int) -> Change:
+def voided(session: Session, round_: Round, void: Void, unsealed: UnsealedDeck | None, now_ms: int) -> Change:
     """Void the round: all stakes go back, and everything that can be unsealed is revealed (ARCHITECTURE 2.20)."""
-    if (opened is None) != (void.reason == DECK_UNRECOVERABLE):
+    if (unsealed is None) != (void.reason == DECK_UNRECOVERABLE):
         raise ValueError(f"a void has no deck if and only if its reason is {DECK_UNRECOVERABLE}")
     staked = staked_so_far(round_)
-    revealed = None if opened is None else Revealed(opened.seat, opened.deck, opened.salt, opened.transcript)
+    revealed = None if unsealed is None else Revealed(unsealed.seat, unsealed.deck, unsealed.salt, unsealed.transcript)
     body = void_body(round_, void, staked_minor=staked, revealed=revealed, debited_minor=_debited(session, round_))
     round_ = changed(
         round_,
@@ -132,7 +132,7 @@ def _ended(session: Session, returned_minor: int) -> Session:
     money = session.participation
     return changed(
         session,
-        participation=money.pay_back(returned_minor) if session.is_seamless else money.give_back(returned_minor),
+        participation=money.credit(returned_minor) if session.is_seamless else money.give_back(returned_minor),
         open_round_id="",
         rounds=session.rounds + 1,
     )
@@ -175,12 +175,12 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
     return Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)
 
 
-def owed_return(session: Session, credit_id: str, amount_minor: int, round_id: str, now_ms: int) -> Affair:
+def round_credit(session: Session, credit_id: str, amount_minor: int, round_id: str, now_ms: int) -> Operation:
     """The operation that stays pending until the wallet accepts a signed credit."""
-    return Affair(
-        affair_id=credit_id,
+    return Operation(
+        operation_id=credit_id,
         session_id=session.session_id,
-        kind="return",
+        kind="credit",
         status="pending",
         party=session.operator,
         method="Return",
@@ -201,7 +201,7 @@ def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> C
     """
     amount_minor = round_.returned_minor
     credit_id = return_id(round_.round_id)
-    leg = leg_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
-    change.drafts, change.main = (*change.drafts, leg), -2
-    change.owed = owed_return(session, credit_id, amount_minor, round_.round_id, now_ms)
+    transfer = transfer_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
+    change.drafts, change.main = (*change.drafts, transfer), -2
+    change.credit = round_credit(session, credit_id, amount_minor, round_.round_id, now_ms)
     return change

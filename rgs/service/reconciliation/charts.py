@@ -23,7 +23,7 @@ class Bar:
     y: int
     width: float
     series: int
-    told: str
+    reported: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Chart:
 
 
 def stacked(
-    rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str], told: Callable[[int], str] = "{:,}".format
+    rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str], reported: Callable[[int], str] = "{:,}".format
 ) -> Chart:
     """One bar a row, with one part for each series; empty parts are left out. `told` formats a number for people."""
     most = max((sum(parts) for _, parts in rows), default=0) or 1
@@ -58,10 +58,10 @@ def stacked(
         for number, value in enumerate(parts):
             width = room * value / most
             if value:
-                words = f"{label}, {series[number]}: {told(value)}"
+                words = f"{label}, {series[number]}: {reported(value)}"
                 bars.append(Bar(x, place * ROW + 4, max(width, 2.0), number, words))
             x += width
-        lines.append(Line(label, place * ROW + 17, tuple(bars), x + 6, told(sum(parts))))
+        lines.append(Line(label, place * ROW + 17, tuple(bars), x + 6, reported(sum(parts))))
     return Chart(len(rows) * ROW + 4, tuple(lines), tuple(series))
 
 

@@ -138,8 +138,8 @@ def verify_report(folder: Path, bundle: bytes, root: str | None, countersigners:
     lines = _lines(folder)
     statement, sha256 = _report_of(lines[0] if lines else b"")
     signed = read_statement(lines[0], keys)
-    told = [f"{verify_files(folder, sha256)} files are those that were signed, SHA-256 {sha256}"]
-    told.append(f"signed by node {signed.key.name}, {'ANCHORED' if keys.anchored else 'UNANCHORED'}")
+    result = [f"{verify_files(folder, sha256)} files are those that were signed, SHA-256 {sha256}"]
+    result.append(f"signed by node {signed.key.name}, {'ANCHORED' if keys.anchored else 'UNANCHORED'}")
     due = set(countersigners)
     public_keys = _public_keys(folder) if len(lines) > 1 else {}
     for number, line in enumerate(lines[1:], 2):
@@ -156,10 +156,10 @@ def verify_report(folder: Path, bundle: bytes, root: str | None, countersigners:
         is_known = envelope.keyid in countersigners
         due.discard(envelope.keyid)
         known = "whose key was brought from outside" if is_known else "whose key nobody vouches for"
-        told.append(f"countersigned by {body['party']}, key {envelope.keyid}, {known}")
+        result.append(f"countersigned by {body['party']}, key {envelope.keyid}, {known}")
     if due:
         raise VerificationError(f"no countersignature of {', '.join(sorted(due))}", check="countersignature")
-    return told
+    return result
 
 
 def _public_keys(folder: Path) -> dict[str, bytes]:

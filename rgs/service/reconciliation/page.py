@@ -47,8 +47,8 @@ def render_page(document: Mapping[str, Any], sha256: str) -> str:
     found = [row for row in document["classes"] if row["open"] or row["resolved"]]
     ages = tuple(document["classes"][0]["ages"])
     by_class: dict[str, list[Mapping[str, Any]]] = {}
-    for told in document["breaks"]:
-        by_class.setdefault(told["class"], []).append(told)
+    for result in document["breaks"]:
+        by_class.setdefault(result["class"], []).append(result)
     days = {row["date"] for row in document["totals"]}
     return _template().render(
         report=document,

@@ -195,11 +195,11 @@ class _ReconciliationRun:
                 self._store.keep_operator(self._request.operator)
             self._name_nameless(extract, terms)
             if self._request.keep_extract:
-                self._store.write_legs(self._work / "legs.parquet")
-                (self._work / "legs.parquet").rename(self._folder / "legs.parquet")
+                self._store.write_transfers(self._work / "transfers.parquet")
+                (self._work / "transfers.parquet").rename(self._folder / "transfers.parquet")
             self._store.join(terms)
             for found in self._compare(terms):
-                self._tell(found)
+                self._emit(found)
             self._rows.load_into(self._store)
             earlier = self._load_earlier()
             return self._report(terms, extract, verified, earlier)
@@ -212,7 +212,7 @@ class _ReconciliationRun:
 
     def _verify(self, extract: Extract) -> VerifiedExport:
         verified = VerifiedExport(self._keys, self._rulebook, extract)
-        self._inputs.append(verified.read(self._request.statements, self._rows, self._tell))
+        self._inputs.append(verified.read(self._request.statements, self._rows, self._emit))
         names, operator = ", ".join(sorted(extract.operators)), self._request.operator
         if operator is None and len(extract.operators) > 1:
             raise InvalidFieldError(f"the statements are of {names}: name one operator", field="operator", limit=names)
@@ -271,9 +271,9 @@ class _ReconciliationRun:
         store = self._store
         unknown = store.unknown_sessions()
         unheard = replace(terms, regulator=False)
-        for key, legs, rows, tickets in store.money():
-            is_unknown = any(leg.regulator_session_id in unknown for leg in legs)
-            yield from match_money(key, legs, rows, tickets, unheard if is_unknown else terms)
+        for key, transfers, rows, tickets in store.money():
+            is_unknown = any(transfer.regulator_session_id in unknown for transfer in transfers)
+            yield from match_money(key, transfers, rows, tickets, unheard if is_unknown else terms)
         if terms.regulator:
             for seats, stages in store.rounds():
                 yield from match_round(seats[0] if seats else None, stages, terms)
@@ -311,7 +311,7 @@ class _ReconciliationRun:
                 date, operator, currency, declared, sums["regulator"].get(at, {}), sums["statements"].get(at, {})
             )
 
-    def _tell(self, found: Break) -> None:
+    def _emit(self, found: Break) -> None:
         document = json.dumps(break_document(found), sort_keys=True, separators=(",", ":"))
         subject = found.subject.replace("\t", " ")
         row = (str(priority_of(found)), str(found.time_ms), subject, found.break_id, found.kind.value, document)
@@ -367,9 +367,9 @@ class _ReconciliationRun:
             receipts=terms.receipts,
             regulator=terms.regulator,
             has_rounds=summary.rounds_verified > 0,
-            seamless=summary.statements["money_leg"] > 0,
+            seamless=summary.statements["transfer"] > 0,
             embedded_wallet=counts.embedded_wallet > 0,
-            test_register=extract.test_register or counts.test_sessions > 0,
+            test_regulator=extract.test_regulator or counts.test_sessions > 0,
         )
         document: dict[str, Any] = {
             "as_of": format_time(terms.as_of_ms),
@@ -438,11 +438,11 @@ class _ReconciliationRun:
     def _write_breaks(self, findings: BreakFindings) -> str:
         def rows() -> Iterator[list[str]]:
             for text, is_known in self._store.breaks():
-                told = findings.add(json.loads(text), is_known=is_known)
-                resolved = told["resolved"] or {}
-                found = "; ".join(f"{name}: {value}" for name, value in told["found"])
-                state, owed = ("resolved" if resolved else "open"), ("yes" if told["owed"] else "no")
-                said = {**told, **resolved, "state": state, "owed": owed, "found": found, "time": told["time"]}
+                result = findings.add(json.loads(text), is_known=is_known)
+                resolved = result["resolved"] or {}
+                found = "; ".join(f"{name}: {value}" for name, value in result["found"])
+                state, owed = ("resolved" if resolved else "open"), ("yes" if result["owed"] else "no")
+                said = {**result, **resolved, "state": state, "owed": owed, "found": found, "time": result["time"]}
                 yield [said.get(name, "") for name in _BREAK_COLUMNS]
 
         return self._write_csv(files.BREAKS_CSV, _BREAK_COLUMNS, rows())

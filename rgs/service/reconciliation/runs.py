@@ -25,7 +25,7 @@ from rgs.service.admin.orders import order_of
 from rgs.service.callers import Caller, verify_same_content
 from rgs.service.reconciliation import files
 from rgs.service.reconciliation.files import Document, Shelf
-from rgs.service.reconciliation.submissions import RECEIPTS, REGISTER, WALLET
+from rgs.service.reconciliation.submissions import RECEIPTS, REGULATOR, WALLET
 
 METHOD: Final = "RunReconciliation"
 SUBMISSIONS_MAX: Final = 400
@@ -57,8 +57,8 @@ class RunRequest:
     operator: str
     wallet: Sequence[str]
     receipts: Sequence[str]
-    register: Sequence[str]
-    embedded_register: bool
+    regulator: Sequence[str]
+    embedded_regulator: bool
     root: str
     period: tuple[int, int] | None
     cut_off_s: int | None
@@ -126,7 +126,7 @@ class ReconciliationRuns:
 
     def _verify_new(self, request: RunRequest) -> None:
         self._shelf.verify_room(request.operator, "reports")
-        for source, entries in ((WALLET, request.wallet), (RECEIPTS, request.receipts), (REGISTER, request.register)):
+        for source, entries in ((WALLET, request.wallet), (RECEIPTS, request.receipts), (REGULATOR, request.regulator)):
             for entry in entries:
                 field = f"{source}_submission_ids"
                 found = files.read_document(
@@ -140,8 +140,8 @@ class ReconciliationRuns:
     async def _follow(self, job: Job, folder: Path) -> None:
         status = await job.wait()
         if not (self._stopping or is_over(folder)):
-            told = f"the process ended with status {status}: memory, disk, or a signal"
-            await asyncio.to_thread(fail, folder, ENDED, told)
+            result = f"the process ended with status {status}: memory, disk, or a signal"
+            await asyncio.to_thread(fail, folder, ENDED, result)
 
 
 def fail(folder: Path, reason: str, message: str) -> None:
@@ -171,17 +171,17 @@ def _lay_out(folder: Path, document: Document) -> None:
 
 
 def _verify(request: RunRequest) -> None:
-    named: dict[str, Any] = {WALLET: request.wallet, RECEIPTS: request.receipts, REGISTER: request.register}
+    named: dict[str, Any] = {WALLET: request.wallet, RECEIPTS: request.receipts, REGULATOR: request.regulator}
     for source, entries in named.items():
         field = f"{source}_submission_ids"
         if len(entries) > SUBMISSIONS_MAX or len(set(entries)) != len(entries):
             limit = f"at most {SUBMISSIONS_MAX}, each once"
             raise InvalidFieldError(f"{field} must be {limit}", field=field, limit=limit, value=len(entries))
-    if request.embedded_register and request.register:
-        raise InvalidFieldError("the register is submitted or embedded, not both", field="embedded_register")
-    if not (any(named.values()) or request.embedded_register):
+    if request.embedded_regulator and request.regulator:
+        raise InvalidFieldError("the regulator is submitted or embedded, not both", field="embedded_regulator")
+    if not (any(named.values()) or request.embedded_regulator):
         raise InvalidFieldError(
-            "nothing to compare with: name submissions, or the embedded register", field="wallet_submission_ids"
+            "nothing to compare with: name submissions, or the embedded regulator", field="wallet_submission_ids"
         )
     if request.root and (len(request.root) != 64 or set(request.root) - _HEX):
         raise InvalidFieldError("root must be 64 lowercase hex digits", field="root", limit=64, value=request.root[:80])

@@ -129,7 +129,7 @@ class VerifiedExport:
         self._extract = extract
         self.summary = self._replay.summary
 
-    def read(self, path: Path, rows: RowFiles, tell: Callable[[Break], None]) -> Input:
+    def read(self, path: Path, rows: RowFiles, emit: Callable[[Break], None]) -> Input:
         """Read the file. `tell` gets each break as it is found."""
         digest = hashlib.sha256()
         number = 0
@@ -141,14 +141,14 @@ class VerifiedExport:
                     failures = self._replay.feed(line)
                 statement = self._replay.statement
                 if failures:
-                    tell(self._failed(failures, f"line {number}"))
+                    emit(self._failed(failures, f"line {number}"))
                 if statement is not None:
                     for table, row in self._extract.take(statement, is_sound=not failures):
                         rows.add(table, row)
         if not number:
             raise InvalidFieldError(f"{path} is empty: there are no statements", field="statements", value=path.name)
         for failure in self._replay.finish():
-            tell(self._failed([failure], "end of the export"))
+            emit(self._failed([failure], "end of the export"))
         for table, row in self._extract.finish():
             rows.add(table, row)
         return Input("statements", path.name, digest.hexdigest(), number, 0)

@@ -33,8 +33,8 @@ from rgs.service.callers import Caller, verify_same_content
 from rgs.service.reconciliation.files import RETRY_MS, ROWS, SUBMISSION, Document, Shelf, entry_id, sync, write_document
 
 DAY_MS: Final = 86_400_000
-WALLET, RECEIPTS, REGISTER = "wallet", "receipts", "register"
-_METHODS: Final = {WALLET: "SubmitWalletStatement", RECEIPTS: "SubmitReceipts", REGISTER: "SubmitRegister"}
+WALLET, RECEIPTS, REGULATOR = "wallet", "receipts", "regulator"
+_METHODS: Final = {WALLET: "SubmitWalletStatement", RECEIPTS: "SubmitReceipts", REGULATOR: "SubmitRegulatorBook"}
 _TIME_AT: Final = {WALLET: 5, RECEIPTS: 3}
 """The place of the time in a checked row."""
 _PLAIN: Final = FieldReader(Mapping())
@@ -42,7 +42,7 @@ _PLAIN: Final = FieldReader(Mapping())
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of a submission. `operator` is the caller, except for a register's."""
+    """The header of a submission. `operator` is the caller, except for a regulator's."""
 
     request_id: str
     first_day: str
@@ -185,8 +185,8 @@ class SubmissionUpload:
             raise InvalidFieldError(
                 f"row {number}: time {record['time']} is outside of {days}", field="rows", limit=days, row=number
             )
-        told = {name: value for name, value in record.items() if value}
-        return json.dumps(told, sort_keys=True, separators=(",", ":")).encode("ascii") + b"\n"
+        result = {name: value for name, value in record.items() if value}
+        return json.dumps(result, sort_keys=True, separators=(",", ":")).encode("ascii") + b"\n"
 
     def _write(self, data: bytes, rows: int) -> None:
         self._rows += rows

@@ -17,7 +17,7 @@ from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.ids import ULID_RANDOM_BYTES, format_ulid
 from rgs.core.sessions import Session
 from rgs.core.times import format_date
-from rgs.ports.regulator import CentralSystem, DayAlignment, DayTotals, ModuleReport, SoftwareModule, StageReport
+from rgs.ports.regulator import DayAlignment, DayTotals, ModuleReport, Regulator, SoftwareModule, StageReport
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Instance
 from rgs.store.changes import Change, DayAligned, DayCount, ReportsHeld
@@ -40,7 +40,7 @@ class Reporting:
     instance: Instance
     events: Events
     clock: Clock
-    central: CentralSystem
+    regulator: Regulator
     node: str
 
     _modules_day: str = field(init=False, default="")
@@ -52,15 +52,15 @@ class Reporting:
 
     async def report_stages(self) -> int:
         """Send the queued stage reports in order; return how many were accepted. UnavailableError: they stay queued."""
-        told = 0
+        result = 0
         while queued := await self.store.reports(REPORT_BATCH):
             try:
-                told += await self._send(queued)
+                result += await self._send(queued)
             except UnavailableError:
                 raise
             except RgsError:
-                told += await self._send_apart(queued)
-        return told
+                result += await self._send_apart(queued)
+        return result
 
     async def report_stages_of(self, session: Session) -> None:
         """Send the queued reports of one session. Any RgsError: they stay queued."""
@@ -69,28 +69,28 @@ class Reporting:
 
     async def _send_apart(self, queued: list[tuple[int, StageReport]]) -> int:
         """Send session by session. The reports of a refused session are set aside."""
-        told = 0
+        result = 0
         for session_id in dict.fromkeys(report.session_id for _, report in queued):
             try:
-                told += await self._send([row for row in queued if row[1].session_id == session_id])
+                result += await self._send([row for row in queued if row[1].session_id == session_id])
             except UnavailableError:
                 raise
             except RgsError as refusal:
                 await self._hold(STAGES, session_id, refusal, session_id=session_id)
-        return told
+        return result
 
     async def _send(self, queued: list[tuple[int, StageReport]]) -> int:
         if queued:
             transaction_id = self.instance.new_id(
                 self.clock.now_ms()
             )  # the regulator skips stages it has, whatever the id
-            await self.central.report_stages(transaction_id, [report for _, report in queued])
+            await self.regulator.report_stages(transaction_id, [report for _, report in queued])
             await self.store.forget_reports([row_id for row_id, _ in queued])
         return len(queued)
 
     async def _hold(self, kind: str, subject: str, refusal: RgsError, *, session_id: str = "") -> None:
         reason = refusal.metadata.get("rejection", refusal.reason)
-        await self.events.tell(
+        await self.events.emit(
             EventCode.REPORTS_HELD,
             subject=f"{kind} {subject}",
             reason=reason,
@@ -112,7 +112,7 @@ class Reporting:
         aligned = 0
         for count in counts:
             try:
-                await self.central.align_day(_alignment(count))
+                await self.regulator.align_day(_alignment(count))
             except UnavailableError:
                 raise
             except RgsError as refusal:
@@ -134,12 +134,12 @@ class Reporting:
         if self._modules is None:
             self._modules = ModuleReport(self.instance.new_id(now_ms), self.node, tuple(modules), now_ms)
         try:
-            await self.central.report_modules(self._modules)
+            await self.regulator.report_modules(self._modules)
         except UnavailableError:
             raise
         except RgsError as refusal:
             reason = refusal.metadata.get("rejection", refusal.reason)
-            await self.events.tell(EventCode.REPORTS_HELD, subject=f"modules {self.node}", reason=reason)
+            await self.events.emit(EventCode.REPORTS_HELD, subject=f"modules {self.node}", reason=reason)
         self._modules, self._modules_day = None, day
         return True
 

@@ -24,6 +24,7 @@ from rgs.store.address import PostgresAddress
 from rgs.store.changes import (
     Change,
     Draft,
+    InstanceHandover,
     RequestSeenError,
     SessionRaceError,
     Signed,
@@ -32,7 +33,6 @@ from rgs.store.changes import (
     StoreRefusedError,
     SwitchOff,
     SwitchOn,
-    Turn,
 )
 from rgs.store.group import Group, SigningIdentity, parted
 from rgs.store.numbers import SLOTS, RowNumbers
@@ -180,11 +180,11 @@ class Commits:
             # 3. Insert.
             numbers = RowNumbers(self._slot, clock[3], previous)
             mark = await self._write(link, group, numbers, forgotten)
-            look = (group.instance, mark)
-            if changes and changes[0].turn is not None:
-                group, mark = await self._turn(link, changes[0].turn, group, numbers)
+            poll = (group.instance, mark)
+            if changes and changes[0].handover is not None:
+                group, mark = await self._hand_over(link, changes[0].handover, group, numbers)
             last[:] = [group]
-            return look
+            return poll
 
         # 4. Commit. The counters follow only a commit.
         await self._transaction(write)
@@ -193,11 +193,22 @@ class Commits:
         del self.forget[: len(forgotten)]
         return outcomes
 
-    async def _turn(self, link: Link, turn: Turn, ended: Group, numbers: RowNumbers) -> tuple[Group, int]:
+    async def _hand_over(
+        self, link: Link, handover: InstanceHandover, ended: Group, numbers: RowNumbers
+    ) -> tuple[Group, int]:
         """Write the first statements of the next instance in the transaction that ends this one, in the same slot."""
-        row = (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms, self._slot, 0, LEASE_FIRST_MS)
+        row = (
+            handover.instance,
+            handover.node,
+            handover.boot_no,
+            handover.worker,
+            handover.start_ms,
+            self._slot,
+            0,
+            LEASE_FIRST_MS,
+        )
         await link.connection.execute(texts.INSERT_INSTANCE, *row)
-        begun = ended.turned(turn)
+        begun = ended.turned(handover)
         return begun, await self._write(link, begun, numbers, [])
 
     async def _lock_ended(self, link: Link, change: Change) -> int:
@@ -229,8 +240,8 @@ class Commits:
         if new_sessions:
             opened = [(*row, mark) for row in new_sessions]
             await run.execute(texts.OPEN_SESSIONS, *_columns(opened, texts.NEW_SESSIONS))
-        for affair in group.affairs:
-            await run.execute(texts.INSERT_AFFAIR, *affair)
+        for operation in group.operations:
+            await run.execute(texts.INSERT_OPERATION, *operation)
         for day in group.day_rows():
             await run.execute(texts.INSERT_DAY, *day)
         tables = (
@@ -284,7 +295,7 @@ class Commits:
         try:
             try:
                 await link.connection.execute("BEGIN")
-                look = await body(link)
+                poll = await body(link)
             except asyncpg.DataError:
                 await self._roll_back(link)
                 raise
@@ -304,7 +315,7 @@ class Commits:
             watchdog.cancel()
         if not is_known:
             self._drop(link)
-            if look is None or not await self._has_landed(*look):
+            if poll is None or not await self._has_landed(*poll):
                 raise OutageError("the database did not commit; nothing of it took effect")
 
     async def _has_landed(self, instance: str, mark: int) -> bool:
@@ -380,7 +391,7 @@ def _failure_of(change: Change, error: Exception) -> Exception:
         table = str(error.table_name)
         if change.answer is not None and table.startswith("answers"):
             return RequestSeenError("the request id was used before", request_id=change.answer.request_id)
-        if table in {"affairs", "rounds"}:
+        if table in {"operations", "rounds"}:
             return SessionRaceError("the session was changed by another request")
     if isinstance(error, ShortError) and error.args == ("rounds",):
         return SessionRaceError("the session was changed by another request")

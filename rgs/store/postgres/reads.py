@@ -42,8 +42,8 @@ class PostgresReads(StoreReads):
         return await self.ask(query, *values)
 
     async def clock_ms(self) -> int | None:
-        ((told_ms,),) = await self.ask(CLOCK)
-        return int(told_ms)
+        ((reported_ms,),) = await self.ask(CLOCK)
+        return int(reported_ms)
 
     async def ask(self, query: str, *values: Any) -> Sequence[Any]:
         """The rows of a query; StoreError if no server answers in time."""

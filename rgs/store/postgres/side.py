@@ -19,7 +19,7 @@ from rgs.store.postgres.link import LOST, Link, connect
 CHANNEL: Final = "rgs"
 ASK_S: Final = 2.0
 _LEAD: Final = "SELECT pg_try_advisory_lock(hashtext('rgs duty'), hashtext($1))"
-_TELL: Final = "SELECT pg_notify($1, $2)"
+_EMIT: Final = "SELECT pg_notify($1, $2)"
 _LISTENING_GAP_S: Final = 1.0
 
 
@@ -48,11 +48,11 @@ class Side:
                 self._lose()
             return duty in self._leads
 
-    async def tell(self, payload: str) -> None:
+    async def emit(self, payload: str) -> None:
         """Send it to every process that listens."""
         async with self._lock:
             try:
-                await (await self._connected()).connection.fetchval(_TELL, CHANNEL, payload, timeout=ASK_S)
+                await (await self._connected()).connection.fetchval(_EMIT, CHANNEL, payload, timeout=ASK_S)
             except (*LOST, StoreRefusedError):
                 self._lose()
 

@@ -103,8 +103,8 @@ class PostgresStore(PostgresReads, Store):
         return made
 
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:
-        told_ms = await self.clock_ms()
-        before_ms = min(before_ms, before_ms if told_ms is None else told_ms - (now_ms - before_ms))
+        reported_ms = await self.clock_ms()
+        before_ms = min(before_ms, before_ms if reported_ms is None else reported_ms - (now_ms - before_ms))
         await self.make_days(max(now_ms, before_ms + DAY_MS))
         rows = await self.ask("SELECT drop_answers(?)", before_ms)
         gone: int = rows[0][0]
@@ -121,8 +121,8 @@ class PostgresStore(PostgresReads, Store):
     async def lead(self, duty: str) -> bool:
         return await self._side.lead(duty)
 
-    async def tell(self, payload: str) -> None:
-        await self._side.tell(payload)
+    async def emit(self, payload: str) -> None:
+        await self._side.emit(payload)
 
     async def listen(self, callback: Callable[[str], None]) -> None:
         await self._side.listen(callback)

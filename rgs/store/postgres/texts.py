@@ -131,7 +131,7 @@ FREE_SLOT: Final = """
     (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 """
 """A slot, what its first number must stand behind, and the database's clock."""
-INSERT_AFFAIR: Final = postgres_text(rows.INSERT_AFFAIR)
+INSERT_OPERATION: Final = postgres_text(rows.INSERT_OPERATION)
 INSERT_DAY: Final = postgres_text(rows.INSERT_DAY)
 INSERT_ARTIFACT: Final = postgres_text(rows.INSERT_ARTIFACT)
 STATE_CHANGED: Final = postgres_text(rows.STATE_CHANGED)

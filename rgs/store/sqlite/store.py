@@ -23,6 +23,7 @@ from rgs.core.statements import Signer
 from rgs.store.changes import (
     Change,
     Draft,
+    InstanceHandover,
     InstanceLostError,
     RequestSeenError,
     SessionRaceError,
@@ -32,7 +33,6 @@ from rgs.store.changes import (
     StoreRefusedError,
     SwitchOff,
     SwitchOn,
-    Turn,
 )
 from rgs.store.group import Group, SigningIdentity, parted
 from rgs.store.interface import InstanceRow, Store, StoreReads
@@ -40,9 +40,9 @@ from rgs.store.migrations import Migration, steps, verify_version
 from rgs.store.rows import (
     ANSWERS,
     END_INSTANCE,
-    INSERT_AFFAIR,
     INSERT_ARTIFACT,
     INSERT_DAY,
+    INSERT_OPERATION,
     INSERT_TOTALS,
     ONE_ROW,
     PRIVATES,
@@ -289,7 +289,7 @@ class SqliteStore(SqliteReads, Store):
     async def lead(self, duty: str) -> bool:  # noqa: ARG002
         return True
 
-    async def tell(self, payload: str) -> None:
+    async def emit(self, payload: str) -> None:
         """No other process listens to a file."""
 
     async def listen(self, callback: Callable[[str], None]) -> None:
@@ -339,8 +339,8 @@ class SqliteStore(SqliteReads, Store):
             # 3. Insert.
             forgotten = list(self._forget)
             self._write(group, forgotten)
-            if changes and changes[0].turn is not None:
-                group = self._turn(changes[0].turn, group)
+            if changes and changes[0].handover is not None:
+                group = self._hand_over(changes[0].handover, group)
             # 4. Commit. The counters follow only a commit.
             self._commit(group)
         self._identity = group.identity
@@ -348,10 +348,12 @@ class SqliteStore(SqliteReads, Store):
         del self._forget[: len(forgotten)]
         return outcomes
 
-    def _turn(self, turn: Turn, ended: Group) -> Group:
+    def _hand_over(self, handover: InstanceHandover, ended: Group) -> Group:
         """Write the first statements of the next instance in the transaction that ends this one."""
-        self._db.execute(_INSERT_INSTANCE, (turn.instance, turn.node, turn.boot_no, turn.worker, turn.start_ms))
-        begun = ended.turned(turn)
+        self._db.execute(
+            _INSERT_INSTANCE, (handover.instance, handover.node, handover.boot_no, handover.worker, handover.start_ms)
+        )
+        begun = ended.turned(handover)
         self._write(begun, [])
         return begun
 
@@ -387,7 +389,7 @@ class SqliteStore(SqliteReads, Store):
             (STATEMENTS.insert, group.statements),
             (PRIVATES.insert, group.privates),
             (ANSWERS.insert, group.answers),
-            (INSERT_AFFAIR, group.affairs),
+            (INSERT_OPERATION, group.operations),
             (REPORTS.insert, group.reports),
             (INSERT_DAY, group.day_rows()),
             (INSERT_TOTALS, group.totals),
@@ -447,6 +449,6 @@ def _failure_of(change: Change, error: Exception) -> Exception:
     if isinstance(error, sqlite3.IntegrityError):
         if change.answer is not None and "answers." in text:
             return RequestSeenError("the request id was used before", request_id=change.answer.request_id)
-        if "affairs." in text or "rounds" in text:
+        if "operations." in text or "rounds" in text:
             return SessionRaceError("the session was changed by another request")
     return StoreError(f"the store could not commit ({type(error).__name__}); nothing of it took effect")

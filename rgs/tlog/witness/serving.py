@@ -124,8 +124,8 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, bytes]:
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         raise _RefusedError(HTTPStatus.BAD_REQUEST, f"the head must end within {HEAD_BYTES_MAX} bytes") from None
     line, *fields = head[:-4].decode("latin-1").split("\r\n")
-    asked = _LINE.fullmatch(line)
-    if asked is None:
+    requested = _LINE.fullmatch(line)
+    if requested is None:
         raise _RefusedError(HTTPStatus.BAD_REQUEST, "the request line must be GET or POST")
     named = [(name.lower(), value.strip()) for name, _, value in (field.partition(":") for field in fields)]
     lengths = [value for name, value in named if name == "content-length"]
@@ -140,7 +140,7 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, bytes]:
         body = await reader.readexactly(length)
     except asyncio.IncompleteReadError:
         raise _RefusedError(HTTPStatus.BAD_REQUEST, "the body ends before its length") from None
-    return asked[1], asked[2], body
+    return requested[1], requested[2], body
 
 
 def _format(answer: HttpAnswer) -> bytes:

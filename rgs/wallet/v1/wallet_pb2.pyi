@@ -4,7 +4,7 @@ isort:skip_file
 What an operator's wallet offers to the game server. The operator implements it; the game server is the client, over
 mutual TLS, one long-lived channel an operator, with a deadline on every call. docs/wallet.md tells the whole of it.
 
-The promises. A transaction id never changes over retries and means one movement for ever: the same id with the same
+The promises. A transaction id never changes over retries and means one transfer for ever: the same id with the same
 values is answered as the first time, whatever has changed since; with any other value it is refused with
 TRANSACTION_CONFLICT. A rollback of a debit that has not arrived leaves a tombstone: the debit that arrives later
 takes no money. A debit that was refused is refused for good: no later copy of it takes money.
@@ -29,37 +29,37 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class _Leg:
+class _TransferPurpose:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _LegEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Leg.ValueType], _builtins.type):
+class _TransferPurposeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TransferPurpose.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    LEG_UNSPECIFIED: _Leg.ValueType  # 0
-    LEG_PURCHASE: _Leg.ValueType  # 1
+    TRANSFER_PURPOSE_UNSPECIFIED: _TransferPurpose.ValueType  # 0
+    TRANSFER_PURPOSE_PURCHASE: _TransferPurpose.ValueType  # 1
     """Debit: a right of participation is bought, or more of it."""
-    LEG_PAYOUT: _Leg.ValueType  # 2
+    TRANSFER_PURPOSE_PAYOUT: _TransferPurpose.ValueType  # 2
     """Credit: what is left when a participation ends. 0 is allowed, and shows that the end was reached."""
-    LEG_BET: _Leg.ValueType  # 3
+    TRANSFER_PURPOSE_BET: _TransferPurpose.ValueType  # 3
     """Debit: the opening bets of a round, or one bet placed inside it."""
-    LEG_RETURN: _Leg.ValueType  # 4
+    TRANSFER_PURPOSE_RETURN: _TransferPurpose.ValueType  # 4
     """Credit: what a round returns, stakes included. 0 is allowed, and shows that the round has ended."""
 
-class Leg(_Leg, metaclass=_LegEnumTypeWrapper):
-    """What a movement is for. PURCHASE and PAYOUT belong to the participation model, where a round moves no money of the
+class TransferPurpose(_TransferPurpose, metaclass=_TransferPurposeEnumTypeWrapper):
+    """What a transfer is for. PURCHASE and PAYOUT belong to the participation model, where a round moves no money of the
     wallet; BET and RETURN to the seamless mode, where each bet is debited and each return credited.
     """
 
-LEG_UNSPECIFIED: Leg.ValueType  # 0
-LEG_PURCHASE: Leg.ValueType  # 1
+TRANSFER_PURPOSE_UNSPECIFIED: TransferPurpose.ValueType  # 0
+TRANSFER_PURPOSE_PURCHASE: TransferPurpose.ValueType  # 1
 """Debit: a right of participation is bought, or more of it."""
-LEG_PAYOUT: Leg.ValueType  # 2
+TRANSFER_PURPOSE_PAYOUT: TransferPurpose.ValueType  # 2
 """Credit: what is left when a participation ends. 0 is allowed, and shows that the end was reached."""
-LEG_BET: Leg.ValueType  # 3
+TRANSFER_PURPOSE_BET: TransferPurpose.ValueType  # 3
 """Debit: the opening bets of a round, or one bet placed inside it."""
-LEG_RETURN: Leg.ValueType  # 4
+TRANSFER_PURPOSE_RETURN: TransferPurpose.ValueType  # 4
 """Credit: what a round returns, stakes included. 0 is allowed, and shows that the round has ended."""
-Global___Leg: _TypeAlias = Leg  # noqa: Y015
+Global___TransferPurpose: _TypeAlias = TransferPurpose  # noqa: Y015
 
 class _TransactionStatus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -92,8 +92,8 @@ TRANSACTION_STATUS_REFUSED: TransactionStatus.ValueType  # 4
 Global___TransactionStatus: _TypeAlias = TransactionStatus  # noqa: Y015
 
 @_typing.final
-class Movement(_message.Message):
-    """One movement of money. A retry repeats every field; a rollback repeats those of the debit that it undoes."""
+class Transfer(_message.Message):
+    """One transfer of money. A retry repeats every field; a rollback repeats those of the debit that it undoes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -103,7 +103,7 @@ class Movement(_message.Message):
     CURRENCY_FIELD_NUMBER: _builtins.int
     AMOUNT_MINOR_FIELD_NUMBER: _builtins.int
     REFERENCE_FIELD_NUMBER: _builtins.int
-    LEG_FIELD_NUMBER: _builtins.int
+    PURPOSE_FIELD_NUMBER: _builtins.int
     ROUND_REFERENCE_FIELD_NUMBER: _builtins.int
     transaction_id: _builtins.str
     """ULID (26 characters), made by the game server, unique within the operator. It never changes over retries."""
@@ -124,7 +124,7 @@ class Movement(_message.Message):
     and its payout. BET and RETURN: the game server's id of the session. 1 to 64 of A-Z a-z 0-9 . _ : -; in practice a
     ULID. For people and for reconciliation; a wallet needs to know nothing of it beforehand.
     """
-    leg: Global___Leg.ValueType
+    purpose: Global___TransferPurpose.ValueType
     """What it is for."""
     round_reference: _builtins.str
     """BET and RETURN: the game server's id of the round (as `reference` in form). Empty for PURCHASE and PAYOUT."""
@@ -137,16 +137,16 @@ class Movement(_message.Message):
         currency: _builtins.str = ...,
         amount_minor: _builtins.int = ...,
         reference: _builtins.str = ...,
-        leg: Global___Leg.ValueType = ...,
+        purpose: Global___TransferPurpose.ValueType = ...,
         round_reference: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount_minor", b"amount_minor", "currency", b"currency", "leg", b"leg", "operator", b"operator", "player", b"player", "reference", b"reference", "round_reference", b"round_reference", "transaction_id", b"transaction_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount_minor", b"amount_minor", "currency", b"currency", "operator", b"operator", "player", b"player", "purpose", b"purpose", "reference", b"reference", "round_reference", b"round_reference", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Movement: _TypeAlias = Movement  # noqa: Y015
+Global___Transfer: _TypeAlias = Transfer  # noqa: Y015
 
 @_typing.final
 class Receipt(_message.Message):
@@ -166,7 +166,7 @@ class Receipt(_message.Message):
     """As in the request."""
     status: Global___TransactionStatus.ValueType
     player: _builtins.str
-    """As entered: player, currency and amount of the movement. An answer that differs from the request is not believed."""
+    """As entered: player, currency and amount of the transfer. An answer that differs from the request is not believed."""
     currency: _builtins.str
     amount_minor: _builtins.int
     """Minor units, as asked for; of a tombstone: as the rollback named it."""
@@ -207,7 +207,7 @@ class DebitRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTEMPT_ID_FIELD_NUMBER: _builtins.int
-    MOVEMENT_FIELD_NUMBER: _builtins.int
+    TRANSFER_FIELD_NUMBER: _builtins.int
     SESSION_TOKEN_FIELD_NUMBER: _builtins.int
     attempt_id: _builtins.str
     """ULID, new with every attempt: finds one delivery in logs. No rule depends on it."""
@@ -217,17 +217,17 @@ class DebitRequest(_message.Message):
     rollbacks carry none, so that its end cannot stop them.
     """
     @_builtins.property
-    def movement(self) -> Global___Movement: ...
+    def transfer(self) -> Global___Transfer: ...
     def __init__(
         self,
         *,
         attempt_id: _builtins.str = ...,
-        movement: Global___Movement | None = ...,
+        transfer: Global___Transfer | None = ...,
         session_token: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["movement", b"movement"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["transfer", b"transfer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt_id", b"attempt_id", "movement", b"movement", "session_token", b"session_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt_id", b"attempt_id", "session_token", b"session_token", "transfer", b"transfer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -260,20 +260,20 @@ class CreditRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTEMPT_ID_FIELD_NUMBER: _builtins.int
-    MOVEMENT_FIELD_NUMBER: _builtins.int
+    TRANSFER_FIELD_NUMBER: _builtins.int
     attempt_id: _builtins.str
     """As in DebitRequest."""
     @_builtins.property
-    def movement(self) -> Global___Movement: ...
+    def transfer(self) -> Global___Transfer: ...
     def __init__(
         self,
         *,
         attempt_id: _builtins.str = ...,
-        movement: Global___Movement | None = ...,
+        transfer: Global___Transfer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["movement", b"movement"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["transfer", b"transfer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt_id", b"attempt_id", "movement", b"movement"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt_id", b"attempt_id", "transfer", b"transfer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -306,22 +306,22 @@ class RollbackRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTEMPT_ID_FIELD_NUMBER: _builtins.int
-    MOVEMENT_FIELD_NUMBER: _builtins.int
+    TRANSFER_FIELD_NUMBER: _builtins.int
     attempt_id: _builtins.str
     """As in DebitRequest."""
     @_builtins.property
-    def movement(self) -> Global___Movement:
-        """The debit's own movement, transaction id included."""
+    def transfer(self) -> Global___Transfer:
+        """The debit's own transfer, transaction id included."""
 
     def __init__(
         self,
         *,
         attempt_id: _builtins.str = ...,
-        movement: Global___Movement | None = ...,
+        transfer: Global___Transfer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["movement", b"movement"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["transfer", b"transfer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt_id", b"attempt_id", "movement", b"movement"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt_id", b"attempt_id", "transfer", b"transfer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -357,7 +357,7 @@ class GetTransactionRequest(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     TRANSACTION_ID_FIELD_NUMBER: _builtins.int
     operator: _builtins.str
-    """As in Movement."""
+    """As in Transfer."""
     player: _builtins.str
     transaction_id: _builtins.str
     def __init__(
@@ -405,7 +405,7 @@ class GetBalanceRequest(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     CURRENCY_FIELD_NUMBER: _builtins.int
     operator: _builtins.str
-    """As in Movement."""
+    """As in Transfer."""
     player: _builtins.str
     currency: _builtins.str
     def __init__(

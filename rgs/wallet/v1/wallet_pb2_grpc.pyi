@@ -4,7 +4,7 @@ isort:skip_file
 What an operator's wallet offers to the game server. The operator implements it; the game server is the client, over
 mutual TLS, one long-lived channel an operator, with a deadline on every call. docs/wallet.md tells the whole of it.
 
-The promises. A transaction id never changes over retries and means one movement for ever: the same id with the same
+The promises. A transaction id never changes over retries and means one transfer for ever: the same id with the same
 values is answered as the first time, whatever has changed since; with any other value it is refused with
 TRANSACTION_CONFLICT. A rollback of a debit that has not arrived leaves a tombstone: the debit that arrives later
 takes no money. A debit that was refused is refused for good: no later copy of it takes money.

@@ -1,4 +1,4 @@
-"""What the tests of the embedded wallet and register share: ids, a clock that stands, messages, a played game."""
+"""What the tests of the embedded wallet and regulator share: ids, a clock that stands, messages, a played game."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from rgs.adapters.embedded.regulator import EmbeddedRegister
+from rgs.adapters.embedded.regulator import EmbeddedRegulator
 from rgs.adapters.embedded.wallet import EmbeddedWallet
 from rgs.core.ids import format_ulid
 from rgs.ports.regulator import (
@@ -23,8 +23,8 @@ from rgs.ports.regulator import (
     SoftwareModule,
     StageReport,
 )
-from rgs.ports.wallet import Leg, Transfer
-from rgs.store.register import RegisterEntry, RegisterStore
+from rgs.ports.wallet import Transfer, TransferPurpose
+from rgs.store.regulator import RegulatorEntry, RegulatorStore
 from rgs.store.wallet import WalletStore
 
 NOW_MS = 1_795_000_000_000
@@ -38,17 +38,17 @@ def move(
     number: int, amount_minor: int = 100, *, player: str = "anna", operator: str = "op", currency: str = "EUR"
 ) -> Transfer:
     """What a debit or a rollback asks for."""
-    return Transfer(operator, player, currency, amount_minor, ulid(number), ulid(900), Leg.PURCHASE)
+    return Transfer(operator, player, currency, amount_minor, ulid(number), ulid(900), TransferPurpose.PURCHASE)
 
 
 def give(number: int, amount_minor: int = 100, *, player: str = "anna", operator: str = "op") -> Transfer:
     """What a credit asks for."""
-    return replace(move(number, amount_minor, player=player, operator=operator), leg=Leg.PAYOUT)
+    return replace(move(number, amount_minor, player=player, operator=operator), purpose=TransferPurpose.PAYOUT)
 
 
-def asked_by(method: str, transfer: Transfer) -> Transfer:
-    """The transfer with the leg that fits the method."""
-    return replace(transfer, leg=Leg.PAYOUT) if method.lower() == "credit" else transfer
+def requested_by(method: str, transfer: Transfer) -> Transfer:
+    """The transfer with the purpose that fits the method."""
+    return replace(transfer, purpose=TransferPurpose.PAYOUT) if method.lower() == "credit" else transfer
 
 
 def make_wallet(path: Path) -> tuple[EmbeddedWallet, WalletStore]:
@@ -61,9 +61,9 @@ def counting_ids() -> Callable[[str], str]:
     return lambda prefix: f"{prefix}{next(numbers):015d}"
 
 
-def make_register(path: Path) -> tuple[EmbeddedRegister, RegisterStore]:
-    store = RegisterStore(path)
-    return EmbeddedRegister(store, counting_ids(), lambda: NOW_MS), store
+def make_regulator(path: Path) -> tuple[EmbeddedRegulator, RegulatorStore]:
+    store = RegulatorStore(path)
+    return EmbeddedRegulator(store, counting_ids(), lambda: NOW_MS), store
 
 
 @dataclass
@@ -83,7 +83,7 @@ def opening(transaction_id: str, *, reference: str = "session-1", cap_minor: int
         reference=reference,
         operator="op",
         jurisdiction="demo",
-        test_register_allowed=True,
+        test_regulator_allowed=True,
         ruleset="uth-classic",
         currency="EUR",
         participation_cap_minor=cap_minor,
@@ -144,10 +144,10 @@ def modules(transaction_id: str) -> ModuleReport:
 
 
 class Played:
-    """A register with one session open, one participation of 500 bought (cap 1000), two stages told: 440 are left."""
+    """A regulator with one session open, one participation of 500 bought (cap 1000), two stages told: 440 are left."""
 
-    def __init__(self, register: EmbeddedRegister, store: RegisterStore) -> None:
-        self.register = register
+    def __init__(self, regulator: EmbeddedRegulator, store: RegulatorStore) -> None:
+        self.regulator = regulator
         self.store = store
         self.number = Numbers()
         self.session = ""
@@ -156,20 +156,20 @@ class Played:
         """A second session's or participation's id, where a test needs one."""
 
     async def play(self) -> None:
-        self.session = (await self.register.open_session(opening(self.number()))).regulator_session_id
-        bought = await self.register.buy_participation(purchase(self.number(), self.session))
+        self.session = (await self.regulator.open_session(opening(self.number()))).regulator_session_id
+        bought = await self.regulator.buy_participation(purchase(self.number(), self.session))
         self.participation = bought.regulator_participation_id
         stages = [self.stage(1, 500), self.stage(2, 470)]
-        await self.register.report_stages(self.number(), stages)
+        await self.regulator.report_stages(self.number(), stages)
 
     def stage(self, stage_no: int, available_minor: int, **other: Any) -> StageReport:
         return stage(self.session, self.participation, stage_no, available_minor, **other)
 
     async def report(self, *stages: StageReport) -> RegulatorReceipt:
-        return await self.register.report_stages(self.number(), stages)
+        return await self.regulator.report_stages(self.number(), stages)
 
     async def buy(self, **other: Any) -> RegulatorParticipation:
-        return await self.register.buy_participation(purchase(self.number(), self.session, **other))
+        return await self.regulator.buy_participation(purchase(self.number(), self.session, **other))
 
     async def end(self, final_balance_minor: int = 440, rounds: int = 2, **other: Any) -> RegulatorReceipt:
         end = ParticipationEnd(
@@ -180,10 +180,10 @@ class Played:
             rounds=rounds,
             end_ms=NOW_MS,
         )
-        return await self.register.end_participation(replace(end, **other))
+        return await self.regulator.end_participation(replace(end, **other))
 
     async def close(self, **other: Any) -> RegulatorReceipt:
-        return await self.register.close_session(replace(SessionClose(self.number(), self.session, NOW_MS), **other))
+        return await self.regulator.close_session(replace(SessionClose(self.number(), self.session, NOW_MS), **other))
 
-    def state(self) -> list[RegisterEntry]:
+    def state(self) -> list[RegulatorEntry]:
         return list(self.store.entries())

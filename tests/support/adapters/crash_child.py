@@ -23,7 +23,7 @@ from tests.support.adapters.books import (
     NOW_MS,
     Numbers,
     give,
-    make_register,
+    make_regulator,
     make_wallet,
     move,
     opening,
@@ -33,7 +33,7 @@ from tests.support.adapters.books import (
 
 
 async def wallet_script(path: Path) -> list[str]:
-    """Every kind of movement; of each answer what does not tell a first one from a repeat."""
+    """Every kind of transfer; of each answer what does not tell a first one from a repeat."""
     wallet, store = make_wallet(path)
     answers: list[str] = []
     messages: list[Callable[[], Awaitable[Any]]] = [
@@ -57,25 +57,25 @@ async def wallet_script(path: Path) -> list[str]:
     return answers
 
 
-async def register_script(path: Path) -> list[str]:
+async def regulator_script(path: Path) -> list[str]:
     """A session with a rebuy, two batches of stages, the end and the closing; the ids that were answered."""
-    register, store = make_register(path)
+    regulator, store = make_regulator(path)
     number = Numbers()
-    session = (await register.open_session(opening(number()))).regulator_session_id
-    bought = await register.buy_participation(purchase(number(), session))
-    again = await register.buy_participation(purchase(number(), session, purchase_no=2))
+    session = (await regulator.open_session(opening(number()))).regulator_session_id
+    bought = await regulator.buy_participation(purchase(number(), session))
+    again = await regulator.buy_participation(purchase(number(), session, purchase_no=2))
     seat = bought.regulator_participation_id
     stages = [stage(session, seat, 1, 1000), stage(session, seat, 2, 970), stage(session, seat, 3, 940)]
-    await register.report_stages(number(), stages[:2])
-    await register.report_stages(number(), stages)
-    await register.end_participation(ParticipationEnd(number(), session, seat, 910, 3, NOW_MS))
-    await register.close_session(SessionClose(number(), session, NOW_MS))
+    await regulator.report_stages(number(), stages[:2])
+    await regulator.report_stages(number(), stages)
+    await regulator.end_participation(ParticipationEnd(number(), session, seat, 910, 3, NOW_MS))
+    await regulator.close_session(SessionClose(number(), session, NOW_MS))
     store.verify()
-    await register.close()
+    await regulator.close()
     return [session, seat, again.regulator_participation_id]
 
 
-SCRIPTS = {"wallet": wallet_script, "register": register_script}
+SCRIPTS = {"wallet": wallet_script, "regulator": regulator_script}
 
 
 def die_before(statement_no: int) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rgs.adapters.grpc.peer import PeerSettings
-from rgs.adapters.grpc.regulator import GrpcCentralSystem
+from rgs.adapters.grpc.regulator import GrpcRegulator
 from rgs.adapters.grpc.wallet import GrpcWallet
 from rgs.devkit.simulators.faults import Fault, FaultPlan, Faults, Planned
-from rgs.devkit.simulators.regulator import SimulatedCentralSystem
+from rgs.devkit.simulators.regulator import SimulatedRegulator
 from rgs.devkit.simulators.serving import ServerTls, SimulatorServer
 from rgs.devkit.simulators.wallet import SimulatedWallet
 from tests.support.adapters.books import counting_ids, ulid
@@ -74,7 +74,7 @@ class Running:
 async def running_wallet(folder: Path, plan: FaultPlan = HONEST, **options: Any) -> AsyncIterator[Running]:
     clock = ManualClock()
     lines: list[str] = []
-    told: list[tuple[str, ...]] = []
+    reported: list[tuple[str, ...]] = []
     simulator = SimulatedWallet(
         folder / "wallet.db", clock.now_ms, Faults(plan, lines.append), opening_minor=OPENING_MINOR, currency="EUR"
     )
@@ -85,10 +85,10 @@ async def running_wallet(folder: Path, plan: FaultPlan = HONEST, **options: Any)
         settings(server.port, **options),
         new_id=attempt_ids(),
         now_ms=clock.now_ms,
-        on_contradiction=lambda *what: told.append(what),
+        on_contradiction=lambda *what: reported.append(what),
     )
     try:
-        yield Running(simulator, server, client, clock, lines, told)
+        yield Running(simulator, server, client, clock, lines, reported)
     finally:
         await client.close()
         await server.stop()
@@ -100,21 +100,21 @@ async def running_regulator(
 ) -> AsyncIterator[Running]:
     clock = ManualClock()
     lines: list[str] = []
-    told: list[tuple[str, ...]] = []
-    simulator = SimulatedCentralSystem(
+    reported: list[tuple[str, ...]] = []
+    simulator = SimulatedRegulator(
         folder / "regulator.db", clock.now_ms, Faults(plan, lines.append), counting_ids(), counts=counts
     )
     server = SimulatorServer(simulator, "localhost:0", tls())
     await server.start()
-    client = GrpcCentralSystem(
-        "central system",
+    client = GrpcRegulator(
+        "regulator",
         settings(server.port, **options),
         new_id=attempt_ids(),
         now_ms=clock.now_ms,
-        on_contradiction=lambda *what: told.append(what),
+        on_contradiction=lambda *what: reported.append(what),
     )
     try:
-        yield Running(simulator, server, client, clock, lines, told)
+        yield Running(simulator, server, client, clock, lines, reported)
     finally:
         await client.close()
         await server.stop()

@@ -104,8 +104,8 @@ class ApiClient:
 async def health(channel: grpc.aio.Channel, service: str) -> bytes:
     """The answer of grpc.health.v1 Check, written by hand."""
     check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
-    told: bytes = await check(b"\x0a" + bytes([len(service)]) + service.encode())
-    return told
+    reported: bytes = await check(b"\x0a" + bytes([len(service)]) + service.encode())
+    return reported
 
 
 async def refused(call: Any) -> grpc.aio.AioRpcError:

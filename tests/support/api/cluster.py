@@ -156,8 +156,8 @@ class Table:
 
 def reason_of(error: grpc.aio.AioRpcError) -> str:
     """The stable reason of a refusal; the code's name where the transport itself refused."""
-    told = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin")
-    return error.code().name if told is None else reason_in(status_in(error))
+    result = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin")
+    return error.code().name if result is None else reason_in(status_in(error))
 
 
 async def outcome(call: Any) -> Any:

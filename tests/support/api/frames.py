@@ -44,7 +44,7 @@ class Frames:
     async def drained(self) -> None:
         await self._writer.drain()
 
-    async def told(self) -> AsyncIterator[tuple[int, int, int, bytes]]:
+    async def reported(self) -> AsyncIterator[tuple[int, int, int, bytes]]:
         try:
             while True:
                 head = await self._reader.readexactly(9)

@@ -220,13 +220,13 @@ class ApiHarness:
 
     async def until_serving(self) -> None:
         """The test has let time pass: the log is late by it, until it has taken what was committed before."""
-        permits, watch = self.server.services.permits, self.server.services.watch
-        await watch.look()
-        assert not permits.guard("clock").closed
+        availability, watch = self.server.services.availability, self.server.services.monitor
+        await watch.poll()
+        assert not availability.guard("clock").closed
         async with asyncio.timeout(20):
-            while not permits.serving:
+            while not availability.serving:
                 await asyncio.sleep(0.02)
-                await watch.look()
+                await watch.poll()
 
     @property
     def authority(self) -> Issued:
@@ -283,18 +283,18 @@ async def serving(
 
 def status_in(error: grpc.aio.AioRpcError) -> Status:
     """The google.rpc.Status of a failed call, which must agree with the call's own code and message."""
-    told = Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"])
-    assert (told.code, told.message) == (error.code().value[0], error.details())
-    return told
+    reported = Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"])
+    assert (reported.code, reported.message) == (error.code().value[0], error.details())
+    return reported
 
 
-def info_in(told: Status) -> ErrorInfo:
+def info_in(reported: Status) -> ErrorInfo:
     """The one ErrorInfo."""
     info = ErrorInfo()
-    assert [detail.Unpack(info) for detail in told.details].count(True) == 1
+    assert [detail.Unpack(info) for detail in reported.details].count(True) == 1
     return info
 
 
-def reason_in(told: Status) -> str:
+def reason_in(reported: Status) -> str:
     """The reason of the one ErrorInfo."""
-    return info_in(told).reason
+    return info_in(reported).reason

@@ -73,9 +73,9 @@ def header(**changes: str) -> pb.SubmissionHeader:
 
 
 def wallet_stream(rows: Sequence[pb.WalletRow], head: pb.SubmissionHeader | None = None) -> list[Any]:
-    asked = pb.SubmitWalletStatementRequest
-    batches = [asked(rows=rows[at : at + 2]) for at in range(0, len(rows), 2)]
-    return [asked(header=head or header()), *batches, asked(total_rows=len(rows))]
+    requested = pb.SubmitWalletStatementRequest
+    batches = [requested(rows=rows[at : at + 2]) for at in range(0, len(rows), 2)]
+    return [requested(header=head or header()), *batches, requested(total_rows=len(rows))]
 
 
 async def submit_wallet(harness: ApiHarness, rows: Sequence[pb.WalletRow]) -> pb.Submission:
@@ -84,9 +84,9 @@ async def submit_wallet(harness: ApiHarness, rows: Sequence[pb.WalletRow]) -> pb
 
 
 async def submit_receipts(harness: ApiHarness, lines: Sequence[bytes]) -> pb.Submission:
-    asked = pb.SubmitReceiptsRequest
+    requested = pb.SubmitReceiptsRequest
     stream = [
-        asked(header=header(currency="")), asked(receipts=map(receipt, lines)), asked(total_rows=len(lines)),
+        requested(header=header(currency="")), requested(receipts=map(receipt, lines)), requested(total_rows=len(lines)),
     ]  # fmt: skip
     submission: pb.Submission = (await books(harness).SubmitReceipts(iter(stream))).submission
     return submission

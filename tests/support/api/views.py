@@ -12,10 +12,10 @@ from rgs.core.ledger import Participation
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.views import RoundView, SessionView, round_view
-from rgs.service.books import Books
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.play.catalog import Catalog
 
-BOOKS = Books()
+BOOKS = GameCatalog()
 CATALOG = Catalog(BOOKS)
 ENCODER = Encoder(CATALOG.list())
 START_MS = 1_795_000_000_123
@@ -38,7 +38,7 @@ def session(**changes: object) -> Session:
         last_ms=START_MS + 5_000,
         version=3,
         regulator_session_id="M00000000000000S",
-        test_register=True,
+        test_regulator=True,
         participation_id="01" + "P" * 24,
         regulator_participation_id="N00000000000000P",
         participation=Participation(bought_minor=50_000, staked_minor=700, returned_minor=400),

@@ -31,8 +31,8 @@ from rgs.node.clock import SystemClock
 from rgs.node.pki import Issued, fingerprint_of, issue_client, last_ms_of
 from rgs.node.tls_identity import read_certificate
 from rgs.service.audit.log import PublicLog
-from rgs.service.books import Books
 from rgs.service.callers import Role
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.play.catalog import Catalog
 from rgs.service.reconciliation.files import Shelf
 from rgs.service.reconciliation.reports import ReconciliationReports
@@ -113,7 +113,7 @@ class Wire:
     """A harness and its endpoint; one channel a party."""
 
     def __init__(self, folder: Path, *, limits: PartyLimits = PartyLimits(), **options: Any) -> None:  # noqa: B008
-        encoder = Encoder(Catalog(Books()).list())
+        encoder = Encoder(Catalog(GameCatalog()).list())
         options = {"clock": ManualClock(now_ms()), "encode": encoder, **options}
         self.harness = ServiceHarness(folder, **options)
         for party, role in PARTIES.items():
@@ -154,7 +154,7 @@ class Wire:
         path = folder / "rgs.db"
 
         async def begin(run: Path, lock: int, memory_mb: int) -> ThreadJob:
-            inputs = JobInputs(path, folder / "register.db", key_bundle(), NODE_KEY, clock.now_ms(), memory_mb)
+            inputs = JobInputs(path, folder / "regulator.db", key_bundle(), NODE_KEY, clock.now_ms(), memory_mb)
             return ThreadJob(asyncio.get_running_loop().run_in_executor(None, run_job, inputs, run), os.dup(lock))
 
         self.runs = ReconciliationRuns(shelf, clock, begin, memory_mb=512)
@@ -203,8 +203,8 @@ class Wire:
             else:
                 got.append(await call)
         except grpc.aio.AioRpcError as error:
-            told = dict(error.trailing_metadata()).get("grpc-status-details-bin")
-            return _told(error, told), got
+            result = dict(error.trailing_metadata()).get("grpc-status-details-bin")
+            return _reported(error, result), got
         return Status(), got
 
     async def ask(self, party: str, method: str, message: Message) -> bytes:
@@ -217,7 +217,7 @@ class Wire:
         """What the server does in the background, once."""
         services = self.harness.services
         self.harness.clock.tick(milliseconds)
-        await services.watch.look()
+        await services.monitor.poll()
         await services.interruptions.finish_due()
         await self.harness.settle()
         await services.events.flush(everything=True)
@@ -241,7 +241,7 @@ def _follows(method: str, data: bytes) -> bool:
     return False
 
 
-def _told(error: grpc.aio.AioRpcError, details: Any) -> Status:
+def _reported(error: grpc.aio.AioRpcError, details: Any) -> Status:
     if details is None:
         return Status(code=error.code().value[0], message=error.details() or "")
     status = Status.FromString(details)

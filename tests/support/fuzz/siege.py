@@ -95,9 +95,9 @@ class Siege:
         await self.close()
         assert self.wire.faults == []
         assert self.complaints == [], self.complaints
-        told = b"\n".join(status.SerializeToString() for status in self.errors)
+        reported = b"\n".join(status.SerializeToString() for status in self.errors)
         for secret in self._secrets:
-            leaks = [dress for dress, text in dressed(secret) if text in told]
+            leaks = [dress for dress, text in dressed(secret) if text in reported]
             assert leaks == [], leaks
         verify_books(self.folder)
 
@@ -216,7 +216,7 @@ class Siege:
                 return None
             case "enabled" | "open_only" | "removed_too":
                 return bool(nth % 2)
-            case "embedded_register":
+            case "embedded_regulator":
                 return True
             case "header":
                 return {"request_id": self._request_id(nth), "first_day": "2026-11-21", "last_day": "2026-11-21"}
@@ -279,16 +279,16 @@ class Siege:
     async def _restore(self) -> None:
         """Enable what an accepted call disabled, so that the next example finds the server as this one did."""
         services = self.wire.harness.services
-        for switch in services.permits.switches():
+        for switch in services.availability.switches():
             operator, _, player = switch.subject.partition("/")
             fields = {"operator": {"operator": operator}, "game": {"game": operator}, "play": {}}
-            told: Any = fields.get(switch.scope, {"operator": operator, "player": player})
+            reported: Any = fields.get(switch.scope, {"operator": operator, "player": player})
             scope = admin_pb2.SwitchScope.Value(f"SWITCH_SCOPE_{switch.scope.upper()}")
             message = admin_pb2.SetSwitchRequest(
-                request_id=self._request_id(0), scope=scope, enabled=True, reason="NEXT", **told
+                request_id=self._request_id(0), scope=scope, enabled=True, reason="NEXT", **reported
             )
             await self.wire.ask("admin-1", f"{ADMIN}SetSwitch", message)
-        assert services.permits.serving
+        assert services.availability.serving
 
 
 def _is_kept(method: str, data: bytes) -> bool:

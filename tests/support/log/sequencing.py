@@ -66,7 +66,7 @@ class Shelf:
         self.artifacts: dict[str, bytes] = {}
         self.keys: tuple[bytes, ...] = ()
         """Statements of the key bundle."""
-        self.told: list[StatementRow] = []
+        self.reported: list[StatementRow] = []
         """Events that name a cosigned checkpoint."""
         self.is_leader = True
         self._ids = count(1)
@@ -88,7 +88,7 @@ class Shelf:
             "subject": checkpoint.origin,
             "time": "2026-06-30T12:00:00.000Z",
         }
-        self.told.append(self._add(instance, sealed(body, NODE_KEY), "event", None))
+        self.reported.append(self._add(instance, sealed(body, NODE_KEY), "event", None))
 
     def artifact(self, instance: str, content: bytes) -> str:
         """A file that an instance names; its SHA-256."""
@@ -140,7 +140,7 @@ class Shelf:
 
     async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]:
         assert (code, before) == ("CHECKPOINT_KNOWN", 0)
-        return self.told[::-1][:limit]
+        return self.reported[::-1][:limit]
 
     async def artifact_content(self, digest: str) -> bytes | None:
         return self.artifacts.get(digest)

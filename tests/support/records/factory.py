@@ -17,7 +17,7 @@ from rgs.core.cards import format_cards
 from rgs.core.games.types import Action, Phase, Seat, SeatStakes
 from rgs.core.ids import format_game_code, format_ulid
 from rgs.core.jurisdictions import load_jurisdiction
-from rgs.core.rounds import HOUSE_PARTY, outcome_object, rules_object, settlement_objects
+from rgs.core.rounds import SERVER_PARTY, outcome_object, rules_object, settlement_objects
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import (
     KINDS,
@@ -222,12 +222,12 @@ class RecordFactory:
             "jurisdiction": rules_object(law),
             "operator": "operator-1",
             "ruleset": rules_object(rules),
-            "test_register": law.test_register_allowed,
+            "test_regulator": law.test_regulator_allowed,
             **({"table": table} if table else {}),
         }
         block = {
             "player": "p-1",
-            "regulator": "test-register" if law.test_register_allowed else "central-system",
+            "regulator": "test-regulator" if law.test_regulator_allowed else "regulator",
             "regulator_session_id": self._tables.setdefault(table, self.id16("M")) if table else self.id16("M"),
         }
         if seamless:
@@ -251,7 +251,7 @@ class RecordFactory:
         return self.link(worker, player, "purchase", body, self._moved(player))
 
     def _moved(self, player: SessionRecord) -> Body:
-        """What stands beside a movement of money: whose right it is for, and which transaction of the wallet."""
+        """What stands beside a transfer of money: whose right it is for, and which transaction of the wallet."""
         named = player.regulator_participation_id or self.id16("N")
         return {"regulator_participation_id": named, "wallet_transaction_id": self.id16("W")}
 
@@ -352,7 +352,7 @@ class RecordFactory:
                     "action": action,
                     "amount_minor": str(taken.amount_minor),
                     "by": by,
-                    "party": "operator-1" if by == "player" else HOUSE_PARTY,
+                    "party": "operator-1" if by == "player" else SERVER_PARTY,
                     "phase": taken.phase.value,
                     "request_digest": hashlib.sha256(self.random.take(16)).hexdigest(),
                     "time": self.now(),

@@ -31,8 +31,8 @@ class Planted:
 def lie_at(kind: str, nth: int, change: Change) -> Lie:
     """A lie in the nth statement of a kind."""
 
-    def lie(told: str, count: int, body: Body) -> None:
-        if (told, count) == (kind, nth):
+    def lie(reported: str, count: int, body: Body) -> None:
+        if (reported, count) == (kind, nth):
             change(body)
 
     return lie

@@ -67,9 +67,9 @@ def two_rounds(lie: Lie | None = None, jurisdiction: str = "demo", passed_ms: in
     return ended(factory, one, player)
 
 
-def limits(**told: str) -> Lie:
+def limits(**reported: str) -> Lie:
     """A session_open that says it has these limits, whatever is played in it."""
-    return lie_at("session_open", 1, put("limits", value=told))
+    return lie_at("session_open", 1, put("limits", value=reported))
 
 
 def two_folds(lie: Lie | None = None) -> RecordFactory:
@@ -252,9 +252,9 @@ def order(steps: str) -> RecordFactory:
         "close": lambda: factory.close(one, player),
         "open": lambda: factory.open(one, player=player),
         "credit": lambda: vars(player).update(bought=20_000, paid_out=0),  # nothing is signed for it
-        "leg": lambda: factory.link(one, player, "money_leg", leg),
+        "transfer": lambda: factory.link(one, player, "transfer", transfer),
     }
-    leg = {"amount_minor": "1", "direction": "debit", "round_id": factory.ulid(), "transaction_id": factory.ulid()}
+    transfer = {"amount_minor": "1", "direction": "debit", "round_id": factory.ulid(), "transaction_id": factory.ulid()}
     for step in steps.split():
         take[step]()
     return ended(factory, one, other)
@@ -266,8 +266,8 @@ def signed_by(kind: str, other: Ed25519Signer | None) -> RecordFactory:
 
     def sealing(payload_type: str, payload: bytes, signer: Ed25519Signer) -> bytes:
         first.append(signer)
-        is_told = payload_type == KINDS[kind].payload_type
-        return seal_envelope(payload_type, payload, (other or first[0]) if is_told else signer)
+        is_reported = payload_type == KINDS[kind].payload_type
+        return seal_envelope(payload_type, payload, (other or first[0]) if is_reported else signer)
 
     return small_factory(sealing=sealing)
 

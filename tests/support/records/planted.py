@@ -57,8 +57,8 @@ STRANGE = "01K4ZQ7M2J8T5V9X3B6C1D0EFG"
 
 
 def one_transaction(kind: str, _number: int, body: Body) -> None:
-    """Every leg is told under one id."""
-    if kind == "money_leg":
+    """Every transfer is told under one id."""
+    if kind == "transfer":
         body["transaction_id"] = STRANGE
 
 
@@ -199,9 +199,9 @@ TABLE = (
         partial(played, lie=lie_at("session_open", 1, put("ruleset", value=rules_object(load_ruleset("uth-online"))))),
     ),
     Planted(
-        "test register in earnest",
+        "test regulator in earnest",
         "8 rules",
-        partial(played, jurisdiction="it-adm", lie=lie_at("session_open", 1, put("test_register", value=True))),
+        partial(played, jurisdiction="it-adm", lie=lie_at("session_open", 1, put("test_regulator", value=True))),
     ),
 )
 """Faults of tables, and of what opens a session."""
@@ -217,7 +217,7 @@ ORDERS = tuple(
         "buy deal end act settle close",
         "buy deal act settle end credit deal act settle close",
         "buy open end close",
-        "buy leg end close",
+        "buy transfer end close",
         "buy deal act deal act settle end close",
         "buy end close buy",
         "buy end close close",
@@ -384,20 +384,20 @@ KEYS = (
 )
 """Faults of keys, envelopes and lines."""
 
-_LEGS = (
+_TRANSFERS = (
     ("bet debited less", "18 balance", 1, add("amount_minor", by=-1)),
     ("play bet debited more", "18 balance", 2, add("amount_minor", by=1)),
     ("credited more", "18 balance", 11, add("amount_minor", by=1)),
     ("credited though lost", "18 balance", 3, add("amount_minor", by=1)),
     ("credited nothing", "18 balance", 11, put("amount_minor", value="0")),
     ("debit turned round", "7 session", 2, put("direction", value="credit")),
-    ("leg of another round", "7 session", 1, put("round_id", value=STRANGE)),
-    ("play leg of another round", "7 session", 2, put("round_id", value=STRANGE)),
+    ("transfer of another round", "7 session", 1, put("round_id", value=STRANGE)),
+    ("play transfer of another round", "7 session", 2, put("round_id", value=STRANGE)),
     ("credit of another round", "7 session", 11, put("round_id", value=STRANGE)),
     ("credit of nothing of another round", "7 session", 3, put("round_id", value=STRANGE)),
 )
 BETS = (
-    *(Planted(name, check, partial(bet_by_bet, lie_at("money_leg", nth, lie))) for name, check, nth, lie in _LEGS),
+    *(Planted(name, check, partial(bet_by_bet, lie_at("transfer", nth, lie))) for name, check, nth, lie in _TRANSFERS),
     Planted("bet not debited", "7 session", partial(bet_by_bet, skip=[1])),
     Planted("play bet not debited", "18 balance", partial(bet_by_bet, skip=[10])),
     Planted("not credited", "18 balance", partial(bet_by_bet, skip=[11])),
@@ -406,7 +406,7 @@ BETS = (
     Planted("debit of nothing", "18 balance", partial(bet_by_bet, nothing="debit")),
     Planted("transaction twice", "23 ids", partial(bet_by_bet, one_transaction)),
     Planted("bet by bet where a participation is due", "8 rules", partial(bet_by_bet, jurisdiction="it-adm")),
-    Planted("legs beside a participation", "7 session", partial(bet_by_bet, is_seamless=False)),
+    Planted("transfers beside a participation", "7 session", partial(bet_by_bet, is_seamless=False)),
 )
 """Faults of bets that are debited one by one."""
 

@@ -33,8 +33,8 @@ def same(kind: str, field: str, places: Sequence[int] = (1, 2)) -> Lie:
     """These bodies or blocks of a kind, or of several, hold what the first one holds."""
     first: list[str] = []
 
-    def lie(told: str, number: int, body: Body) -> None:
-        if told in kind.split(", ") and number in places and field in body:
+    def lie(reported: str, number: int, body: Body) -> None:
+        if reported in kind.split(", ") and number in places and field in body:
             first.append(body[field])
             body[field] = first[0]
 
@@ -46,8 +46,8 @@ def unnamed(body: Body) -> None:
     del body["regulator"], body["regulator_session_id"]
 
 
-def of_the_test_register(body: Body) -> None:
-    body["regulator"] = "test-register"
+def of_the_test_regulator(body: Body) -> None:
+    body["regulator"] = "test-regulator"
 
 
 STRANGE_ID = "N9999999999ZZZZZ"
@@ -142,12 +142,12 @@ _BLOCKS = tuple(
         ("end names no participation", partial(small_factory, lie_at(_END, 1, drop("regulator_participation_id")))),
         ("end names the participation of another", other_end),
         (
-            "test register that is none",
-            partial(small_factory, lie_at(_SESSION, 1, put("regulator", value="central-system"))),
+            "test regulator that is none",
+            partial(small_factory, lie_at(_SESSION, 1, put("regulator", value="regulator"))),
         ),
         (
-            "test register that is not told",
-            partial(seats, "", lie=lie_at(_SESSION, 1, of_the_test_register), jurisdiction="it-adm"),
+            "test regulator that is not told",
+            partial(seats, "", lie=lie_at(_SESSION, 1, of_the_test_regulator), jurisdiction="it-adm"),
         ),
         ("purchase without a transaction", partial(small_factory, lie_at(_PURCHASE, 1, drop("wallet_transaction_id")))),
         ("end without a transaction", partial(small_factory, lie_at(_END, 1, drop("wallet_transaction_id")))),
@@ -156,7 +156,7 @@ _BLOCKS = tuple(
         ("one transaction in and out", partial(small_factory, same(f"{_PURCHASE}, {_END}", "wallet_transaction_id"))),
         (
             "one transaction for the bets of two sessions",
-            partial(two_bettors, same("money_leg", "transaction_id", (1, 4))),
+            partial(two_bettors, same("transfer", "transaction_id", (1, 4))),
         ),
     )
 )
@@ -165,7 +165,7 @@ IDS = (
     # What a purchase named is erased: the end names what another participation was.
     Planted("end names the participation of another, its own erased", "23 ids", other_end, purchases_erased),
 )
-"""Faults of the ids by which others know sessions, participations and movements of money."""
+"""Faults of the ids by which others know sessions, participations and transfers of money."""
 
 # --- parties ---
 
@@ -208,13 +208,13 @@ def turned(reason: str = "KEYS_CHANGED") -> RecordFactory:
     return ended(factory, two, player)
 
 
-def clock_set_back(*, is_told: bool = True) -> RecordFactory:
+def clock_set_back(*, is_reported: bool = True) -> RecordFactory:
     """A process whose clock was a day ahead at its start, and set right."""
     factory = RecordFactory("clock")
     factory.node("node-1")
     factory.clock_ms += 86_400_000
     one = factory.start("rgs-1")
-    if is_told:
+    if is_reported:
         factory.event(one, "TIME_JUMP", subject="clock", after="-86400000 ms")
     factory.clock_ms -= 86_400_000
     player = factory.open(one)
@@ -241,7 +241,7 @@ def turned_after_set_back() -> RecordFactory:
 
 TIMES = (
     Planted("statement dated before a boot that follows a stop", "3 key", partial(turned, "SHUTDOWN")),
-    Planted("clock set back, and nobody told", "3 key", partial(clock_set_back, is_told=False)),
+    Planted("clock set back, and nobody told", "3 key", partial(clock_set_back, is_reported=False)),
     Planted(
         "start dated before its node key",
         "3 key",

@@ -102,7 +102,7 @@ def removed_admin(*, is_removed_first: bool = True) -> RecordFactory:
     return ended(factory, one, player)
 
 
-def told_by_another() -> RecordFactory:
+def reported_by_another() -> RecordFactory:
     """Another instance tells the malfunction; `events_last` puts what it signs behind the void."""
     factory, one, player = begun()
     factory.deal(one, [player], {"ante": 100})
@@ -217,6 +217,6 @@ VOIDS = (
     Planted("decided while the round was paused", "19 void", decided_while_paused),
     Planted("malfunction of the round before", "19 void", another_rounds),
     Planted("approved by an admin who was removed", "19 void", removed_admin),
-    Planted("malfunction told behind the void", "19 void", told_by_another, events_last),
+    Planted("malfunction told behind the void", "19 void", reported_by_another, events_last),
 )
 """Faults of voids."""

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from rgs.service.admin.orders import Order, order_of
+from rgs.service.availability import GuardState
 from rgs.service.callers import Caller, Role
-from rgs.service.permits import GuardState
 from tests.support.service.harness import ServiceHarness, read_statement
 
 ADMIN = Caller("admin-1", Role.ADMIN, "")
 DAY_MS = 86_400_000
 _ids = itertools.count(1)
 
-Opened = Callable[..., AbstractAsyncContextManager[ServiceHarness]]
+UnsealedDeck = Callable[..., AbstractAsyncContextManager[ServiceHarness]]
 """Opens a harness over one store, again and again the same."""
 
 
@@ -31,9 +31,9 @@ async def cleared(harness: ServiceHarness) -> str:
 
 
 def guard(harness: ServiceHarness) -> GuardState:
-    return harness.services.permits.guard("clock")
+    return harness.services.availability.guard("clock")
 
 
-async def look(harness: ServiceHarness) -> None:
-    await harness.services.watch.look()
-    await harness.services.watch.follow()
+async def poll(harness: ServiceHarness) -> None:
+    await harness.services.monitor.poll()
+    await harness.services.monitor.follow()

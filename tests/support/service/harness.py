@@ -1,6 +1,6 @@
-"""Every service in one folder, without a wire: store, embedded wallet and register, one instance.
+"""Every service in one folder, without a wire: store, embedded wallet and regulator, one instance.
 
-`ServiceHarness` opens and starts them under a clock that the test moves; its wallet and central system are the embedded
+`ServiceHarness` opens and starts them under a clock that the test moves; its wallet and regulator are the embedded
 ones behind a `Script` that can make them fall silent or refuse. Beside it: `player`, its client, and `oracles`, which
 check the files that it leaves.
 """
@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from rgs.adapters.embedded.regulator import EmbeddedRegister
+from rgs.adapters.embedded.regulator import EmbeddedRegulator
 from rgs.adapters.embedded.wallet import EmbeddedWallet
 from rgs.core.errors import RegulatorUnavailableError, WalletUnavailableError
 from rgs.core.sessions import Funding
@@ -33,20 +33,20 @@ from rgs.core.times import format_time
 from rgs.core.views import RoundView, SessionView
 from rgs.node.keyring import node_key_in_force
 from rgs.node.tls_identity import identify_certificate
-from rgs.node.wiring import Ground, Services
-from rgs.service.admin.watch import Watched
-from rgs.service.books import Books
+from rgs.node.wiring import NodeContext, Services
+from rgs.service.admin.health_monitor import MonitoredParts
 from rgs.service.callers import Caller, Encode, Reply, Role
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Artifact, Instance
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.service.sealing import Kek, Sealer
 from rgs.store.interface import Parties, PartyRow, Store
 from rgs.store.parties import SqliteParties
-from rgs.store.register import RegisterStore
+from rgs.store.regulator import RegulatorStore
 from rgs.store.sqlite.store import SqliteStore, create_store
 from rgs.store.wallet import WalletStore
 from tests.support.clocks import NOW_MS, ManualClock
-from tests.support.service.peers import Script, ScriptedCentral, ScriptedWallet
+from tests.support.service.peers import Script, ScriptedRegulator, ScriptedWallet
 
 CERTIFICATE_MS = 365 * 86_400_000
 """So long the certificates of admins hold."""
@@ -196,11 +196,11 @@ class ServiceHarness:
             shared=store is not None,
         )
         self.wallet_store = WalletStore(folder / "wallet.db")
-        self.register_store = RegisterStore(folder / "register.db")
+        self.regulator_store = RegulatorStore(folder / "regulator.db")
         self.wallet = EmbeddedWallet(self.wallet_store, self.clock.now_ms)
-        self.register = EmbeddedRegister(self.register_store, self.instance.new_regulator_id, self.clock.now_ms)
-        self.wallet_script, self.central_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
-        self.books = Books(fundings)
+        self.regulator = EmbeddedRegulator(self.regulator_store, self.instance.new_regulator_id, self.clock.now_ms)
+        self.wallet_script, self.regulator_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
+        self.books = GameCatalog(fundings)
         self.parties = parties or SqliteParties(path)
         self.software = ""
         self.surroundings = ""
@@ -208,18 +208,18 @@ class ServiceHarness:
         self.log = ""
         """What stands against the transparency log: a code, empty if nothing does."""
         self.services = Services(
-            Ground(
+            NodeContext(
                 store=self.store,
                 parties=self.parties,
                 instance=self.instance,
                 clock=self.clock,
-                books=self.books,
+                games=self.books,
                 wallet=ScriptedWallet(self.wallet, self.wallet_script),
-                central=ScriptedCentral(self.register, self.central_script),
+                regulator=ScriptedRegulator(self.regulator, self.regulator_script),
                 node=NODE,
             ),
             encode=encode,
-            watched=Watched(
+            monitored=MonitoredParts(
                 lambda: self.software,
                 600_000,
                 86_400_000,
@@ -230,7 +230,7 @@ class ServiceHarness:
             admit=lambda _: None,
             open_account=self._open_account,
         )
-        self.locks, self.affairs, self.play = self.services.locks, self.services.affairs, self.services.play
+        self.locks, self.operations, self.play = self.services.locks, self.services.operations, self.services.play
         self.sessions, self.history = self.services.sessions, self.services.history
         self.reporting = self.services.reporting
         self.catalog, self.audit = self.services.catalog, self.services.audit
@@ -266,14 +266,14 @@ class ServiceHarness:
             await self.store.close()
             await self.parties.close()
             await self.wallet.close()
-            await self.register.close()
+            await self.regulator.close()
 
     async def settle(self) -> None:
         """Continue what is under way and tell the regulator what is queued, until nothing is left."""
         for _ in range(100):
             while await self.sessions.recover() or await self.reporting.report_stages():
                 pass
-            waiting = [affair.next_ms for affair in await self.store.pending_affairs(200)]
+            waiting = [operation.next_ms for operation in await self.store.pending_operations(200)]
             if max(waiting, default=0) <= self.clock.now_ms():
                 return
             self.clock.time_ms = min(time_ms for time_ms in waiting if time_ms > self.clock.time_ms)

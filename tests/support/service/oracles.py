@@ -1,7 +1,7 @@
 """Oracles over the files that a server leaves in its folder, still open or left behind.
 
 `replay` is the auditor's procedure, `verify_numbers` counts numbers, links and draws by itself, and `verify_books`
-compares, participation by participation, what the statements, the sessions, the wallet and the register tell. None of
+compares, participation by participation, what the statements, the sessions, the wallet and the regulator tell. None of
 them asks the server.
 """
 
@@ -18,7 +18,7 @@ from rgs.core.replay import KeyBook, Replay, Rulebook, Summary
 from rgs.core.statements import LINK_ZERO, ExportLine, format_line, parse_canonical
 from rgs.core.times import format_time
 from rgs.store.interface import StatementRow
-from rgs.store.register import RegisterStore
+from rgs.store.regulator import RegulatorStore
 from rgs.store.sqlite.store import SqliteReads, connect
 from rgs.store.wallet import WalletStore
 from tests.support.clocks import NOW_MS
@@ -102,10 +102,10 @@ def verify_numbers(rows: Sequence[StatementRow]) -> None:
         assert sorted(numbers_drawn) == list(range(1, len(numbers_drawn) + 1)), instance
 
 
-def verify_one_affair_a_request(folder: Path) -> None:
+def verify_one_operation_a_request(folder: Path) -> None:
     """No request has asked for money under two ids; an opening that was given up had not asked yet."""
     query = (
-        "SELECT party, method, request_id FROM affairs WHERE status <> 'failed' GROUP BY party, method, request_id"
+        "SELECT party, method, request_id FROM operations WHERE status <> 'failed' GROUP BY party, method, request_id"
         " HAVING count(*) > 1"
     )
     with closing(connect(folder / "rgs.db", read_only=True)) as connection:
@@ -117,16 +117,16 @@ def verify_books(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> Summary
     rows = stored_statements(folder)
     verify_numbers(rows)
     assert replay(folder).failures == 0
-    told: dict[str, Account] = {}
+    reported: dict[str, Account] = {}
     participation_of: dict[str, str] = {}
     for row in rows:
         body = read_statement(row.envelope)
         if row.kind == "purchase":
             participation_id = participation_of.setdefault(row.session_id, body["participation_id"])
-            before = told.get(participation_id, Account(0, 0, 0, 0, ended=False))
+            before = reported.get(participation_id, Account(0, 0, 0, 0, ended=False))
             assert participation_id == body["participation_id"]
             assert not before.ended
-            told[participation_id] = Account(
+            reported[participation_id] = Account(
                 before.bought_minor + int(body["amount_minor"]),
                 before.staked_minor,
                 before.returned_minor,
@@ -134,8 +134,8 @@ def verify_books(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> Summary
                 ended=False,
             )
         elif row.kind == "round_final":
-            before = told[participation_of[row.session_id]]
-            told[participation_of[row.session_id]] = Account(
+            before = reported[participation_of[row.session_id]]
+            reported[participation_of[row.session_id]] = Account(
                 before.bought_minor,
                 before.staked_minor + int(body["staked_minor"]),
                 before.returned_minor + int(body["returned_minor"]),
@@ -143,32 +143,32 @@ def verify_books(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> Summary
                 ended=False,
             )
         elif row.kind == "participation_end":
-            before = told[body["participation_id"]]
+            before = reported[body["participation_id"]]
             assert not before.ended, "a participation ended twice"
             assert int(body["paid_out_minor"]) == before.bought_minor - before.staked_minor + before.returned_minor
-            told[body["participation_id"]] = Account(
+            reported[body["participation_id"]] = Account(
                 before.bought_minor, before.staked_minor, before.returned_minor, before.rounds, ended=True
             )
-    verify_one_affair_a_request(folder)
-    _verify_main_store(folder, told)
+    verify_one_operation_a_request(folder)
+    _verify_main_store(folder, reported)
     _verify_totals(folder, rows)
-    _verify_wallet(folder, told, account_minor)
-    _verify_register(folder, told)
+    _verify_wallet(folder, reported, account_minor)
+    _verify_regulator(folder, reported)
     return replay(folder)
 
 
-def _verify_main_store(folder: Path, told: dict[str, Account]) -> None:
+def _verify_main_store(folder: Path, reported: dict[str, Account]) -> None:
     with closing(connect(folder / "rgs.db", read_only=True)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("SELECT count(*) FROM affairs WHERE status = 'pending'").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM operations WHERE status = 'pending'").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM stage_reports").fetchone() == (0,)
-        assert connection.execute("SELECT count(*) FROM sessions WHERE pending_affair <> ''").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM sessions WHERE pending_operation <> ''").fetchone() == (0,)
         query = (
             "SELECT participation_id, bought_minor, staked_minor, returned_minor, rounds, ended, paid_out_minor"
             " FROM sessions WHERE participation_id <> '' AND open_round_id = ''"
         )
         for participation_id, bought, staked, returned, rounds, ended, paid_out in connection.execute(query):
-            assert Account(bought, staked, returned, rounds, bool(ended)) == told[participation_id]
+            assert Account(bought, staked, returned, rounds, bool(ended)) == reported[participation_id]
             assert paid_out == (bought - staked + returned if ended else 0)
 
 
@@ -193,7 +193,7 @@ def _verify_totals(folder: Path, rows: Sequence[StatementRow]) -> None:
     assert kept == scanned
 
 
-def _verify_wallet(folder: Path, told: dict[str, Account], account_minor: int) -> None:
+def _verify_wallet(folder: Path, reported: dict[str, Account], account_minor: int) -> None:
     with closing(WalletStore(folder / "wallet.db")) as store:
         store.verify()
         entries = list(store.rows())
@@ -205,26 +205,26 @@ def _verify_wallet(folder: Path, told: dict[str, Account], account_minor: int) -
             debited[entry.reference] += entry.amount_minor
         if entry.kind == "credit":
             credited[entry.reference].append(entry.amount_minor)
-    assert debited == {reference: account.bought_minor for reference, account in told.items()}
+    assert debited == {reference: account.bought_minor for reference, account in reported.items()}
     assert credited == {
         reference: [account.bought_minor - account.staked_minor + account.returned_minor]
-        for reference, account in told.items()
+        for reference, account in reported.items()
         if account.ended
     }
     opened = sum(entry.amount_minor for entry in entries if entry.kind == "opening")
     assert opened % account_minor == 0
 
 
-def _verify_register(folder: Path, told: dict[str, Account]) -> None:
-    with closing(RegisterStore(folder / "register.db")) as store:
+def _verify_regulator(folder: Path, reported: dict[str, Account]) -> None:
+    with closing(RegulatorStore(folder / "regulator.db")) as store:
         store.verify()
-    with closing(connect(folder / "register.db", read_only=True)) as connection:
+    with closing(connect(folder / "regulator.db", read_only=True)) as connection:
         query = "SELECT reference, bought_minor, staked_minor, returned_minor, stages, ended FROM participations"
-        register = {
+        regulator = {
             reference: Account(bought, staked, returned, stages, bool(ended))
             for reference, bought, staked, returned, stages, ended in connection.execute(query)
         }
-    assert register == told
+    assert regulator == reported
 
 
 def table(folder: Path, query: str) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Wallet and central system behind a script: peers that fall silent before or after their effect, or refuse."""
+"""Wallet and regulator behind a script: peers that fall silent before or after their effect, or refuse."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from rgs.core.errors import IdempotencyConflictError, RgsError, UnavailableError, WalletRefusedError
 from rgs.ports.regulator import (
-    CentralSystem,
     DayAlignment,
     ModuleReport,
     ParticipationEnd,
     Purchase,
+    Regulator,
     RegulatorParticipation,
     RegulatorReceipt,
     RegulatorSession,
@@ -80,7 +80,7 @@ class Script:
         if isinstance(step, RgsError):
             raise step
         if step == "conflict" and is_repeat:
-            raise IdempotencyConflictError("stands for another movement")
+            raise IdempotencyConflictError("stands for another transfer")
         if step == "late":
             self._held.append((transaction_id, call))
         if step in ("before", "late"):
@@ -134,10 +134,10 @@ class ScriptedWallet:
         await self._inner.close()
 
 
-class ScriptedCentral:
-    """A central system that follows its script."""
+class ScriptedRegulator:
+    """A regulator that follows its script."""
 
-    def __init__(self, inner: CentralSystem, script: Script) -> None:
+    def __init__(self, inner: Regulator, script: Script) -> None:
         self._inner = inner
         self._run = script.run
 

@@ -137,7 +137,7 @@ class Player:
 
 async def refused(harness: ServiceHarness, player: Player, request: Request) -> RgsError:
     """Send the request; what it is refused with."""
-    with pytest.raises(RgsError) as told:
+    with pytest.raises(RgsError) as result:
         await harness.send(request, player.caller)
-    assert not isinstance(told.value, UnavailableError)
-    return told.value
+    assert not isinstance(result.value, UnavailableError)
+    return result.value

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from rgs.adapters.embedded.books import receipt_line, register_lines, wallet_lines
+from rgs.adapters.embedded.books import receipt_line, regulator_lines, wallet_lines
 from rgs.core.statements import ExportLine, format_line, parse_canonical, parse_envelope, parse_statement
 from rgs.service.reconciliation.reconciliation import Reconciled, ReconcileRequest, Reconciliation
 from rgs.store.interface import StatementRow
-from rgs.store.register import RegisterStore
+from rgs.store.regulator import RegulatorStore
 from rgs.store.sqlite.store import SqliteReads, connect
 from rgs.store.wallet import WalletStore
 from tests.support.service.harness import NODE_KEY, ROOT_KEY, key_bundle, open_harness
@@ -65,7 +65,7 @@ class Day:
 
     def breaks(self, out: Path, **changes: Any) -> list[str]:
         """The classes of all open breaks."""
-        return [told["class"] for told in self.run(out, **changes).document["breaks"]]
+        return [result["class"] for result in self.run(out, **changes).document["breaks"]]
 
     # --- planting ---
 
@@ -123,7 +123,9 @@ async def _play(folder: Path, *, is_open: bool) -> None:
 
 
 def play_day(folder: Path, *, is_open: bool = False) -> Day:
-    """A day of three players, six legs and nine rounds; with `is_open` the last round is left without its final."""
+    """A day of three players, six transfers and nine rounds; with `is_open` the last round is left
+    without its final.
+    """
     home = folder / "home"
     home.mkdir(parents=True)
     asyncio.run(_play(home, is_open=is_open))
@@ -143,14 +145,14 @@ def export_day(home: Path, rows: Iterable[StatementRow], folder: Path) -> Day:
     """The files of what a server has played: its statements as they are given, the embedded books of its folder."""
     day = Day(folder)
     day.folder.mkdir()
-    wallet, register = WalletStore(home / "wallet.db"), RegisterStore(home / "register.db")
+    wallet, regulator = WalletStore(home / "wallet.db"), RegulatorStore(home / "regulator.db")
     try:
         day.wallet.write_bytes(b"".join(wallet_lines(wallet.rows())))
-        entries = [parse_canonical(entry.body.encode()) for entry in register.entries()]
-        day.regulator.write_bytes(b"".join(register_lines(entries)))
+        entries = [parse_canonical(entry.body.encode()) for entry in regulator.entries()]
+        day.regulator.write_bytes(b"".join(regulator_lines(entries)))
     finally:
         wallet.close()
-        register.close()
+        regulator.close()
     lines, receipts = [], []
     for row in rows:
         private = parse_canonical(row.private) if row.private else None

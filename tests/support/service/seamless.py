@@ -14,7 +14,7 @@ from rgs.service.play.requests import OpenSession
 from rgs.store.sqlite.store import connect
 from rgs.store.wallet import WalletStore
 from tests.support.service.harness import ACCOUNT_MINOR, ServiceHarness, open_harness, read_statement
-from tests.support.service.oracles import replay, stored_statements, verify_numbers, verify_one_affair_a_request
+from tests.support.service.oracles import replay, stored_statements, verify_numbers, verify_one_operation_a_request
 from tests.support.service.player import Player
 
 BRITISH = Caller("op-gb", Role.OPERATOR, "gb-ukgc")
@@ -67,14 +67,14 @@ async def debits(harness: ServiceHarness) -> int:
 
 
 def verify_seamless(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> None:
-    """Nothing is under way: the signed legs are the wallet's movements, one for one, every round has its one return,
-    and replay agrees.
+    """Nothing is under way: the signed transfers are the wallet's transfers, one for one, every round has its one
+    return, and replay agrees.
     """
     rows = stored_statements(folder)
     verify_numbers(rows)
-    verify_one_affair_a_request(folder)
+    verify_one_operation_a_request(folder)
     assert replay(folder).failures == 0
-    legs: dict[str, tuple[str, int]] = {}
+    transfers: dict[str, tuple[str, int]] = {}
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     returns: list[tuple[str, str]] = []
     finals: list[tuple[str, str]] = []
@@ -83,13 +83,13 @@ def verify_seamless(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> None
         body = read_statement(row.envelope)
         if row.kind == "session_open" and "funding" in body:
             seamless.add(row.session_id)
-        if row.kind == "money_leg" and body["direction"] == "credit":
+        if row.kind == "transfer" and body["direction"] == "credit":
             returns.append((body["round_id"], body["amount_minor"]))
         if row.kind == "round_final" and row.session_id in seamless:
             finals.append((body["round_id"], body["returned_minor"]))
-        if row.kind == "money_leg":
-            assert body["transaction_id"] not in legs
-            legs[body["transaction_id"]] = (body["direction"], int(body["amount_minor"]))
+        if row.kind == "transfer":
+            assert body["transaction_id"] not in transfers
+            transfers[body["transaction_id"]] = (body["direction"], int(body["amount_minor"]))
             sums[row.session_id][2 * (body["direction"] == "credit")] += int(body["amount_minor"])
         if row.kind == "round_final":
             sums[row.session_id][1] += int(body["staked_minor"])
@@ -98,8 +98,8 @@ def verify_seamless(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> None
     for debited, staked, credited, returned in sums.values():
         assert (debited, credited) == (staked, returned)
     with closing(connect(folder / "rgs.db", read_only=True)) as connection:
-        assert connection.execute("SELECT count(*) FROM affairs WHERE status = 'pending'").fetchone() == (0,)
-        assert connection.execute("SELECT count(*) FROM sessions WHERE pending_affair <> ''").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM operations WHERE status = 'pending'").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM sessions WHERE pending_operation <> ''").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM stage_reports").fetchone() == (0,)
         query = "SELECT session_id, bought_minor, staked_minor, paid_out_minor, returned_minor FROM sessions"
         for session_id, *held in connection.execute(query + " WHERE funding = 'seamless'"):
@@ -113,5 +113,5 @@ def verify_seamless(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> None
         for entry in entries
         if entry.kind in ("debit", "credit") and entry.transaction_id not in undone
     }
-    assert moved == legs
+    assert moved == transfers
     assert sum(entry.amount_minor for entry in entries if entry.kind == "opening") % account_minor == 0

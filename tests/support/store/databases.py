@@ -32,7 +32,7 @@ from rgs.store.opening import create_store
 from tests.support.store.postgres import QUICK, NoServerError, Server, give, temporary
 
 SETTING = "RGS_TEST_POSTGRES"
-STOP_LOOKS = 100
+STOP_POLLS = 100
 CONNECT_S = 20.0
 """So long a connection may take: the shared server never goes, but a busy machine may keep it waiting."""
 EPOCH = "01M7Q5CQG00000000000000000"
@@ -129,7 +129,7 @@ def _stop(pid: int) -> None:
     """As whoever did not start it: ask, and look until it has gone."""
     with suppress(ProcessLookupError, ChildProcessError):
         os.kill(pid, signal.SIGINT)
-        for _ in range(STOP_LOOKS):
+        for _ in range(STOP_POLLS):
             time.sleep(0.05)
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)

@@ -18,7 +18,7 @@ from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import Ed25519Signer
 from rgs.ports.regulator import StageReport
 from rgs.store.address import PostgresAddress, StoreAddress
-from rgs.store.changes import Affair, Answer, Change, Draft, Signed
+from rgs.store.changes import Answer, Change, Draft, Operation, Signed
 from rgs.store.interface import StatementRow, Store
 from rgs.store.opening import open_reads, open_store
 from rgs.store.postgres.store import PostgresStore
@@ -142,8 +142,8 @@ def started(made: Session, draw_no: int) -> Change:
     )
 
 
-def affair(number: int, session_id: str, status: str = "pending") -> Affair:
-    return Affair(
+def operation(number: int, session_id: str, status: str = "pending") -> Operation:
+    return Operation(
         ulid(20_000 + number), session_id, "purchase", status, "op-1", "BuyParticipation", f"request-{number}",
         bytes(32), 500, 1, 1000 + number,
     )  # fmt: skip

@@ -16,12 +16,12 @@ import pytest
 
 from rgs.core.errors import RegulatorUnavailableError, VerificationError, WalletUnavailableError
 from rgs.store.changes import StoreRefusedError
-from rgs.store.register import HASH_ZERO, RegisterEntry, RegisterStore, entry_hash, verify_chain
+from rgs.store.regulator import HASH_ZERO, RegulatorEntry, RegulatorStore, entry_hash, verify_chain
 from rgs.store.wallet import WalletStore
 from tests.support.adapters.books import NOW_MS, Played, give, make_wallet, move
 
-OPEN: list[Callable[[Path], WalletStore | RegisterStore]] = [WalletStore, RegisterStore]
-both = pytest.mark.parametrize("store", OPEN, ids=["wallet", "register"])
+OPEN: list[Callable[[Path], WalletStore | RegulatorStore]] = [WalletStore, RegulatorStore]
+both = pytest.mark.parametrize("store", OPEN, ids=["wallet", "regulator"])
 
 
 def outside(path: Path, *statements: str) -> list[Any]:
@@ -106,7 +106,7 @@ def test_somebody_elses_database_is_left_as_it_is(tmp_path: Path, store: Callabl
 def test_one_book_is_not_the_other(tmp_path: Path) -> None:
     WalletStore(tmp_path / "book.sqlite").close()
     with pytest.raises(StoreRefusedError):
-        RegisterStore(tmp_path / "book.sqlite")
+        RegulatorStore(tmp_path / "book.sqlite")
 
 
 @both
@@ -120,15 +120,15 @@ def test_a_place_without_a_write_ahead_log_is_refused(
 
 
 def test_a_book_that_breaks_while_it_is_read_is_unavailable(tmp_path: Path) -> None:
-    wallet, register = WalletStore(tmp_path / "w.sqlite"), RegisterStore(tmp_path / "r.sqlite")
+    wallet, regulator = WalletStore(tmp_path / "w.sqlite"), RegulatorStore(tmp_path / "r.sqlite")
     for path in ("w.sqlite", "r.sqlite"):
         outside(tmp_path / path, f"DROP TABLE {'transactions' if path[0] == 'w' else 'journal'}")
     with pytest.raises(WalletUnavailableError):
         list(wallet.rows())
     with pytest.raises(RegulatorUnavailableError):
-        register.head()
+        regulator.head()
     wallet.close()
-    register.close()
+    regulator.close()
 
 
 # --- reading while it is written --------------------------------------------------------------------------------------
@@ -181,19 +181,19 @@ async def wallet_path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def register_path(played: Played, tmp_path: Path) -> Path:
+async def regulator_path(played: Played, tmp_path: Path) -> Path:
     """A copy of the file, to be spoilt."""
     await played.end()
     await played.close()
     path = tmp_path / "copy.sqlite"
-    with closing(sqlite3.connect(tmp_path / "register.sqlite")) as db, closing(sqlite3.connect(path)) as copy:
+    with closing(sqlite3.connect(tmp_path / "regulator.sqlite")) as db, closing(sqlite3.connect(path)) as copy:
         db.backup(copy)
     return path
 
 
 AGAIN = (
     "INSERT OR REPLACE INTO transactions SELECT 6, recorded_time, kind, operator, player, currency, transaction_id,"
-    " amount_minor, movement_minor, balance_after_minor, reference FROM transactions WHERE entry_no = "
+    " amount_minor, transfer_minor, balance_after_minor, reference FROM transactions WHERE entry_no = "
 )
 REPLACED = "INSERT OR REPLACE INTO journal SELECT 7, kind, subject, number, body, entry_hash FROM journal "
 APPEND_ONLY = [
@@ -209,24 +209,26 @@ APPEND_ONLY = [
     ("wallet", "INSERT INTO transactions VALUES (6, '', 'debit', 'op', 'anna', 'EUR', 'x', -1, 1, 1051, 'r')"),
     ("wallet", "INSERT INTO transactions VALUES (6, '', 'debit', 'op', 'anna', 'EUR', 'x', 1, -1, NULL, 'r')"),
     ("wallet", "UPDATE accounts SET balance_minor = -1"),
-    ("register", "UPDATE journal SET body = replace(body, '500', '501')"),
-    ("register", "DELETE FROM journal WHERE entry_no = 6"),
-    ("register", "INSERT OR REPLACE INTO journal SELECT * FROM journal WHERE entry_no = 2"),
-    ("register", REPLACED + "LIMIT 1"),
-    ("register", "INSERT INTO journal VALUES (8, 'stage', 'N', 1, '{}', zeroblob(32))"),
-    ("register", "INSERT INTO journal VALUES (7, 'stage', 'N', 1, '{}', zeroblob(31))"),
-    ("register", "UPDATE calls SET answer = 'M000000000000009'"),
-    ("register", "DELETE FROM calls"),
-    ("register", "INSERT OR REPLACE INTO calls SELECT * FROM calls"),
-    ("register", "UPDATE sessions SET seated = 1"),
-    ("register", "UPDATE participations SET staked_minor = 501"),
+    ("regulator", "UPDATE journal SET body = replace(body, '500', '501')"),
+    ("regulator", "DELETE FROM journal WHERE entry_no = 6"),
+    ("regulator", "INSERT OR REPLACE INTO journal SELECT * FROM journal WHERE entry_no = 2"),
+    ("regulator", REPLACED + "LIMIT 1"),
+    ("regulator", "INSERT INTO journal VALUES (8, 'stage', 'N', 1, '{}', zeroblob(32))"),
+    ("regulator", "INSERT INTO journal VALUES (7, 'stage', 'N', 1, '{}', zeroblob(31))"),
+    ("regulator", "UPDATE calls SET answer = 'M000000000000009'"),
+    ("regulator", "DELETE FROM calls"),
+    ("regulator", "INSERT OR REPLACE INTO calls SELECT * FROM calls"),
+    ("regulator", "UPDATE sessions SET seated = 1"),
+    ("regulator", "UPDATE participations SET staked_minor = 501"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("book", "statement"), APPEND_ONLY, ids=range(len(APPEND_ONLY)))
-def test_the_tables_refuse_what_is_no_append(wallet_path: Path, register_path: Path, book: str, statement: str) -> None:
+def test_the_tables_refuse_what_is_no_append(
+    wallet_path: Path, regulator_path: Path, book: str, statement: str
+) -> None:
     with pytest.raises(sqlite3.IntegrityError):
-        outside(wallet_path if book == "wallet" else register_path, statement)
+        outside(wallet_path if book == "wallet" else regulator_path, statement)
 
 
 def without_triggers(path: Path) -> None:
@@ -239,7 +241,7 @@ WALLET_TAMPERS = [
     "UPDATE accounts SET balance_minor = 1051",
     "DELETE FROM accounts",
     "INSERT INTO accounts VALUES ('op', 'bert', 'EUR', 5)",
-    "UPDATE transactions SET amount_minor = 51, movement_minor = 51 WHERE entry_no = 5",
+    "UPDATE transactions SET amount_minor = 51, transfer_minor = 51 WHERE entry_no = 5",
     "DELETE FROM transactions WHERE entry_no = 3",
     "DELETE FROM transactions WHERE entry_no = 4",
     "DELETE FROM transactions WHERE entry_no = 5",
@@ -259,7 +261,7 @@ def test_the_wallets_check_sees_what_was_done_behind_its_back(wallet_path: Path,
     store.close()
 
 
-REGISTER_TAMPERS = [
+REGULATOR_TAMPERS = [
     "UPDATE journal SET body = replace(body, '\"470\"', '\"471\"') WHERE entry_no = 4",
     "UPDATE journal SET body = body || ' ' WHERE entry_no = 4",
     "UPDATE journal SET body = 'é' WHERE entry_no = 4",
@@ -280,25 +282,25 @@ REGISTER_TAMPERS = [
 ]
 
 
-@pytest.mark.parametrize("statement", REGISTER_TAMPERS)
-def test_the_registers_check_sees_what_was_done_behind_its_back(register_path: Path, statement: str) -> None:
-    without_triggers(register_path)
-    store = RegisterStore(register_path)
+@pytest.mark.parametrize("statement", REGULATOR_TAMPERS)
+def test_the_regulators_check_sees_what_was_done_behind_its_back(regulator_path: Path, statement: str) -> None:
+    without_triggers(regulator_path)
+    store = RegulatorStore(regulator_path)
     store.verify()
-    outside(register_path, statement)
+    outside(regulator_path, statement)
     with pytest.raises(VerificationError):
         store.verify()
     store.close()
 
 
-def rewritten(entries: Iterator[RegisterEntry] | list[RegisterEntry], **told: str) -> list[RegisterEntry]:
+def rewritten(entries: Iterator[RegulatorEntry] | list[RegulatorEntry], **reported: str) -> list[RegulatorEntry]:
     """A forger's work: the stages say something else, and every hash is made anew."""
-    forged: list[RegisterEntry] = []
+    forged: list[RegulatorEntry] = []
     running = HASH_ZERO
     for entry in entries:
         body = json.loads(entry.body)
         if entry.kind == "stage":
-            body["request"].update(told)
+            body["request"].update(reported)
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         running = entry_hash(running, text.encode())
         forged.append(replace(entry, body=text, entry_hash=running))
@@ -319,33 +321,33 @@ async def test_an_export_can_be_checked_alone_and_against_a_kept_hash(played: Pl
 
 
 async def test_the_hashes_are_those_of_the_document(played: Played) -> None:
-    """docs/register-and-wallet.md, step by step, with nothing of the server."""
+    """docs/embedded-books.md, step by step, with nothing of the server."""
     running = bytes(32)
     for entry in played.store.entries():
-        running = hashlib.sha256(b"rgs/test-register/entry/v1\x00" + running + entry.body.encode("ascii")).digest()
+        running = hashlib.sha256(b"rgs/test-regulator/entry/v1\x00" + running + entry.body.encode("ascii")).digest()
         assert entry.entry_hash == running
     assert played.store.head() == (4, running)
 
 
 @pytest.mark.parametrize("body", ["[]", '"text"', "é", "{}", ""])
 def test_a_well_hashed_entry_must_still_be_one(body: str) -> None:
-    entry = RegisterEntry(1, "opening", "M" * 16, 0, body, entry_hash(HASH_ZERO, body.encode()))
+    entry = RegulatorEntry(1, "opening", "M" * 16, 0, body, entry_hash(HASH_ZERO, body.encode()))
     with pytest.raises(VerificationError):
         verify_chain([entry])
 
 
-def test_an_empty_register_has_a_head(tmp_path: Path) -> None:
-    store = RegisterStore(tmp_path / "register.sqlite")
+def test_an_empty_regulator_has_a_head(tmp_path: Path) -> None:
+    store = RegulatorStore(tmp_path / "regulator.sqlite")
     assert store.head() == store.verify() == (0, HASH_ZERO)
     store.close()
 
 
 def test_a_journal_of_the_impossible_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "register.sqlite"
-    store = RegisterStore(path)
+    path = tmp_path / "regulator.sqlite"
+    store = RegulatorStore(path)
     with store.transaction("0" * 26, NOW_MS) as book:
         book.append("closing", "M" * 16, 0, {"regulator_session_id": "M" * 16})
     with pytest.raises(VerificationError) as refused:
         store.verify()
-    assert refused.value.metadata == {"check": "register_state", "entry_no": "1"}
+    assert refused.value.metadata == {"check": "regulator_state", "entry_no": "1"}
     store.close()

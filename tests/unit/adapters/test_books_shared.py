@@ -1,4 +1,4 @@
-"""Several processes of one host over the same wallet and register: the workers of a node."""
+"""Several processes of one host over the same wallet and regulator: the workers of a node."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from rgs.adapters.embedded.regulator import EmbeddedRegister
-from rgs.store.register import RegisterStore
+from rgs.adapters.embedded.regulator import EmbeddedRegulator
+from rgs.store.regulator import RegulatorStore
 from rgs.store.wallet import WalletStore
 from tests.support.adapters.books import NOW_MS, Numbers, make_wallet, move, opening, purchase, stage
 
@@ -22,24 +22,24 @@ PROCESSES, ROUNDS = 3, 25
 async def work(number: int, folder: Path) -> None:
     """Purchases of one player, and a session of this process's own; every message twice."""
     book, _ = make_wallet(folder / "wallet.db")
-    register_store = RegisterStore(folder / "register.db")
+    regulator_store = RegulatorStore(folder / "regulator.db")
     names = count(number * 1_000_000)
-    register = EmbeddedRegister(register_store, lambda prefix: f"{prefix}{next(names):015d}", lambda: NOW_MS)
+    regulator = EmbeddedRegulator(regulator_store, lambda prefix: f"{prefix}{next(names):015d}", lambda: NOW_MS)
     new_id = Numbers(number * 1_000_000)
     await book.open_account(operator="op", player="anna", currency="EUR", balance_minor=1_000_000)
-    session = (await register.open_session(opening(new_id(), reference=f"session-{number}"))).regulator_session_id
-    seat = (await register.buy_participation(purchase(new_id(), session))).regulator_participation_id
+    session = (await regulator.open_session(opening(new_id(), reference=f"session-{number}"))).regulator_session_id
+    seat = (await regulator.buy_participation(purchase(new_id(), session))).regulator_participation_id
     left_minor = 500
     for stage_no in range(1, ROUNDS + 1):
         transfer = move(number * 1_000_000 + stage_no, 7)
         first, again = await book.debit(transfer), await book.debit(transfer)
         assert first.transaction_id == again.transaction_id
-        told = [stage(session, seat, stage_no, left_minor, staked_minor=10)]
-        await register.report_stages(new_id(), told)
-        await register.report_stages(new_id(), told)
+        result = [stage(session, seat, stage_no, left_minor, staked_minor=10)]
+        await regulator.report_stages(new_id(), result)
+        await regulator.report_stages(new_id(), result)
         left_minor -= 10
     await book.close()
-    await register.close()
+    await regulator.close()
 
 
 def child(number: int, folder: Path, barrier: Any) -> None:
@@ -59,8 +59,8 @@ def test_processes_take_turns_at_the_books(tmp_path: Path) -> None:
     with closing(WalletStore(tmp_path / "wallet.db")) as store:
         store.verify()
         assert [entry.kind for entry in store.rows()].count("debit") == PROCESSES * ROUNDS
-    with closing(RegisterStore(tmp_path / "register.db")) as register:
-        number, _ = register.verify()
+    with closing(RegulatorStore(tmp_path / "regulator.db")) as regulator:
+        number, _ = regulator.verify()
         assert number == PROCESSES * (ROUNDS + 2)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs.store.register import RegisterStore
+from rgs.store.regulator import RegulatorStore
 from rgs.store.wallet import WalletStore
 from tests.support.adapters.crash_child import SCRIPTS
 
@@ -29,14 +29,14 @@ def wallet_rows(path: Path) -> tuple[Rows, list[str]]:
     """What was entered and for how much, and no ids: those of the wallet are the caller's."""
     store = WalletStore(path)
     store.verify()
-    rows = [(row.kind, row.movement_minor) for row in store.rows()]
+    rows = [(row.kind, row.transfer_minor) for row in store.rows()]
     store.close()
     return rows, []
 
 
-def register_rows(path: Path) -> tuple[Rows, list[str]]:
+def regulator_rows(path: Path) -> tuple[Rows, list[str]]:
     """What was entered, and the ids that were issued."""
-    store = RegisterStore(path)
+    store = RegulatorStore(path)
     store.verify()
     rows = [(entry.kind, entry.number) for entry in store.entries()]
     ids = [entry.subject for entry in store.entries()][:3]
@@ -47,15 +47,15 @@ def register_rows(path: Path) -> tuple[Rows, list[str]]:
 BOOKS = [
     ("wallet", wallet_rows, {0, 1, 2, 3, 4, 5, 6, 7}),
     (
-        "register",
-        register_rows,
+        "regulator",
+        regulator_rows,
         {0, 1, 2, 3, 5, 6, 7, 8},
     ),  # never 4: a batch of two stages is there whole or not at all
 ]
 
 
 @needs_fork
-@pytest.mark.parametrize(("book", "rows_of", "lengths"), BOOKS, ids=["wallet", "register"])
+@pytest.mark.parametrize(("book", "rows_of", "lengths"), BOOKS, ids=["wallet", "regulator"])
 async def test_killed_between_every_two_statements(
     tmp_path: Path, book: str, rows_of: Callable[[Path], tuple[Rows, list[str]]], lengths: set[int]
 ) -> None:
@@ -83,8 +83,8 @@ async def test_killed_between_every_two_statements(
         again = await SCRIPTS[book](path)  # the same messages with the same ids, to the end
         rows, ids = rows_of(path)
         assert rows == expected
-        # The register's ids are made before they are kept, so a life with a crash in it may have used up some. A debit
+        # The regulator's ids are made before they are kept, so a life with a crash in it may have used up some. A debit
         # whose rollback stands already is refused when it comes again.
-        told = zip(again, ids or answers, strict=True)
-        assert all(answer in {first, "TRANSACTION_ROLLED_BACK"} for answer, first in told)
+        result = zip(again, ids or answers, strict=True)
+        assert all(answer in {first, "TRANSACTION_ROLLED_BACK"} for answer, first in result)
     assert found == lengths

@@ -1,4 +1,4 @@
-"""docs/register-and-wallet.md says what the files hold: its program runs on one, its names are those of the rows."""
+"""docs/embedded-books.md says what the files hold: its program runs on one, its names are those of the rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from rgs.ports.regulator import Rejection
-from rgs.store.register import APPLICATION_ID as REGISTER_ID
+from rgs.store.regulator import APPLICATION_ID as REGULATOR_ID
 from rgs.store.wallet import APPLICATION_ID as WALLET_ID
 from tests.support.adapters.books import Played, make_wallet, move
 
-DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "register-and-wallet.md").read_text("utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "embedded-books.md").read_text("utf-8")
 
 
 def names_of(heading: str) -> list[str]:
@@ -25,7 +25,7 @@ def names_of(heading: str) -> list[str]:
     return [name for line in table for name in re.findall(r"`(\w+)`", line.split("|")[1])]
 
 
-async def test_its_program_runs_on_a_register_and_agrees(played: Played, tmp_path: Path) -> None:
+async def test_its_program_runs_on_a_regulator_and_agrees(played: Played, tmp_path: Path) -> None:
     await played.end()
     (program,) = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
     run = subprocess.run(  # noqa: ASYNC221 - nothing else runs
@@ -36,7 +36,7 @@ async def test_its_program_runs_on_a_register_and_agrees(played: Played, tmp_pat
 
 
 def test_its_codes_are_the_codes() -> None:
-    assert sorted(names_of("### What the register refuses")) == sorted(Rejection)
+    assert sorted(names_of("### What the regulator refuses")) == sorted(Rejection)
 
 
 async def test_its_rows_are_the_rows(played: Played, tmp_path: Path) -> None:
@@ -45,16 +45,16 @@ async def test_its_rows_are_the_rows(played: Played, tmp_path: Path) -> None:
     with played.store._file.snapshot() as db:
         columns = [row[1] for row in db.execute("PRAGMA table_info(journal)")]
     assert names_of("### `journal`") == columns
-    told = {}
+    result = {}
     for entry in played.store.entries():
         body = json.loads(entry.body)
         assert set(body) == {
-            *("entry_no", "kind", "subject", "number", "recorded_time", "transaction_id", "test_register", "request")
+            *("entry_no", "kind", "subject", "number", "recorded_time", "transaction_id", "test_regulator", "request")
         }
-        told[entry.kind] = set(body["request"])
+        result[entry.kind] = set(body["request"])
     tables = re.findall(r"^\| `(\w+)` \| (`.*) \|$", DOCUMENT, re.MULTILINE)
     described = {kind: set(re.findall(r"`(\w+)`", keys)) for kind, keys in tables}
-    assert {kind: described[kind] for kind in told} == told
+    assert {kind: described[kind] for kind in result} == result
 
     wallet, store = make_wallet(tmp_path / "wallet.sqlite")
     await wallet.open_account(operator="op", player="anna", currency="EUR", balance_minor=100)
@@ -66,6 +66,6 @@ async def test_its_rows_are_the_rows(played: Played, tmp_path: Path) -> None:
 
 
 def test_its_headers_are_the_headers() -> None:
-    for number, name in ((REGISTER_ID, "RGSR"), (WALLET_ID, "RGSW")):
+    for number, name in ((REGULATOR_ID, "RGSR"), (WALLET_ID, "RGSW")):
         assert number.to_bytes(4, "big").decode() == name
         assert f"{number} (`{name}`)" in DOCUMENT

@@ -29,7 +29,7 @@ from rgs.core.errors import (
 from rgs.ports.regulator import Rejection
 from rgs.ports.wallet import Balance, Receipt, TransactionStatus, Wallet
 from rgs.wallet.v1 import wallet_pb2 as pb
-from tests.support.adapters.books import NOW_MS, asked_by, give, make_wallet, move, ulid
+from tests.support.adapters.books import NOW_MS, give, make_wallet, move, requested_by, ulid
 from tests.support.api.harness import authority, operator_certificate, server_certificate
 
 Answer = Callable[[bytes, grpc.aio.ServicerContext[Any, Any]], Awaitable[bytes]]
@@ -57,28 +57,28 @@ async def answering(answer: Answer, **other: Any) -> AsyncIterator[tuple[GrpcWal
         f"localhost:{port}", authority().certificate_pem, client.certificate_pem, client.key_pem, **other
     )
     attempts = iter(range(1, 1_000_000))
-    told: list[Any] = []
+    reported: list[Any] = []
     wallet = GrpcWallet(
         "wallet",
         settings,
         new_id=lambda: ulid(next(attempts)),
         now_ms=lambda: NOW_MS,
-        on_contradiction=lambda *what: told.append(what),
+        on_contradiction=lambda *what: reported.append(what),
     )
     try:
-        yield wallet, told
+        yield wallet, reported
     finally:
         await wallet.close()
         await server.stop(0)
 
 
-def failing(code: grpc.StatusCode, *infos: ErrorInfo, told: grpc.StatusCode | None = None) -> Answer:
+def failing(code: grpc.StatusCode, *infos: ErrorInfo, reported: grpc.StatusCode | None = None) -> Answer:
     """Fails with a code and these infos; `told` is the code in the status, where it is another."""
 
     async def answer(_request: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         if not infos:
             await context.abort(code, "no")
-        status = Status(code=(told or code).value[0], message="no")
+        status = Status(code=(reported or code).value[0], message="no")
         for info in infos:
             packed = AnyMessage()
             packed.Pack(info)
@@ -95,7 +95,7 @@ async def call(wallet: Wallet, method: str) -> Any:
         return await wallet.get_transaction(operator="op", player="anna", transaction_id=ulid(1))
     if method == "GetBalance":
         return await wallet.get_balance(operator="op", player="anna", currency="EUR")
-    return await getattr(wallet, method.lower())(asked_by(method, move(1)))
+    return await getattr(wallet, method.lower())(requested_by(method, move(1)))
 
 
 ERRORS = {
@@ -140,11 +140,11 @@ UNKNOWN: list[tuple[str, Answer]] = [
 
 @pytest.mark.parametrize(("_what", "answer"), UNKNOWN, ids=[row[0] for row in UNKNOWN])
 async def test_everything_else_is_unknown(_what: str, answer: Answer) -> None:
-    async with answering(answer) as (wallet, told):
+    async with answering(answer) as (wallet, reported):
         with pytest.raises(WalletUnavailableError):
             await call(wallet, "Debit")
         assert wallet.reading().unknown == 1
-        assert told == []
+        assert reported == []
 
 
 GOOD: dict[str, Any] = {
@@ -179,10 +179,10 @@ def saying(**fields: Any) -> Answer:
 
 
 async def test_a_good_answer_is_believed() -> None:
-    async with answering(saying(**GOOD)) as (wallet, told):
+    async with answering(saying(**GOOD)) as (wallet, reported):
         receipt = await wallet.debit(move(1))
         assert receipt == Receipt(ulid(1), TransactionStatus.ACCEPTED, 900, "w-1")
-        assert told == []
+        assert reported == []
 
 
 @pytest.mark.parametrize(("what", "fields"), WRONG)
@@ -190,32 +190,32 @@ async def test_a_good_answer_is_believed() -> None:
 async def test_an_answer_that_contradicts_the_request_is_unknown(
     what: str, fields: dict[str, Any], method: str
 ) -> None:
-    async with answering(saying(**{**GOOD, **fields})) as (wallet, told):
+    async with answering(saying(**{**GOOD, **fields})) as (wallet, reported):
         with pytest.raises(WalletUnavailableError) as unknown:
             await call(wallet, method)
         assert unknown.value.metadata == {"contradiction": what}
-        assert told == [("wallet", method, ulid(1), what)]
+        assert reported == [("wallet", method, ulid(1), what)]
 
 
 async def test_bytes_that_are_no_message_are_unknown() -> None:
     async def garbage(_request: bytes, _context: Any) -> bytes:
         return b"\xff\xff\xff"
 
-    async with answering(garbage) as (wallet, told):
+    async with answering(garbage) as (wallet, reported):
         with pytest.raises(WalletUnavailableError):
             await wallet.debit(move(1))
-        assert told == [("wallet", "Debit", ulid(1), "message")]
+        assert reported == [("wallet", "Debit", ulid(1), "message")]
 
 
 async def test_an_empty_answer_is_unknown_for_every_method() -> None:
     async def nothing(_request: bytes, _context: Any) -> bytes:
         return b""
 
-    async with answering(nothing) as (wallet, told):
+    async with answering(nothing) as (wallet, reported):
         for method in REQUESTS:
             with pytest.raises(WalletUnavailableError):
                 await call(wallet, method)
-        assert len(told) == len(REQUESTS)
+        assert len(reported) == len(REQUESTS)
 
 
 async def test_attempts_have_ids_of_their_own_and_the_transaction_keeps_its() -> None:
@@ -229,7 +229,7 @@ async def test_attempts_have_ids_of_their_own_and_the_transaction_keeps_its() ->
         for _ in range(3):
             await wallet.debit(move(1))
     assert len({request.attempt_id for request in seen}) == 3
-    assert len({request.movement.SerializeToString() for request in seen}) == 1
+    assert len({request.transfer.SerializeToString() for request in seen}) == 1
 
 
 async def test_a_call_ends_at_its_deadline_and_grpc_repeats_nothing() -> None:
@@ -292,5 +292,5 @@ async def test_each_operator_has_a_wallet_of_its_own(tmp_path: Any) -> None:
     await routed.close()
 
 
-def test_the_central_systems_table_is_that_of_the_seam() -> None:
+def test_the_regulators_table_is_that_of_the_seam() -> None:
     assert set(REJECTIONS) == {*Rejection, ALIGNMENT_RUNNING}

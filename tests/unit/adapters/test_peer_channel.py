@@ -20,17 +20,17 @@ def peer(**other: Any) -> Peer:
 
 
 async def options_of(monkeypatch: pytest.MonkeyPatch, **other: Any) -> dict[str, Any]:
-    asked: list[Any] = []
+    requested: list[Any] = []
     secure_channel = grpc.aio.secure_channel
 
     def made(target: str, credentials: grpc.ChannelCredentials, options: Any) -> grpc.aio.Channel:
-        asked.extend(options)
+        requested.extend(options)
         return secure_channel(target, credentials, options=options)
 
     monkeypatch.setattr(grpc.aio, "secure_channel", made)
     await peer(**other).close()
-    assert len(dict(asked)) == len(asked), "each once"
-    return dict(asked)
+    assert len(dict(requested)) == len(requested), "each once"
+    return dict(requested)
 
 
 async def test_grpc_repeats_nothing_by_itself_and_asks_nobody_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,13 +61,13 @@ async def test_the_name_of_the_certificate_is_asked_for_only_where_it_is_another
 
 
 async def test_an_error_without_metadata_is_unknown() -> None:
-    asked = peer()
+    requested = peer()
 
     async def fails(_request: Any, timeout: float) -> Any:  # noqa: ASYNC109 - as gRPC names it
         none: Any = None  # gRPC's types allow it
         raise grpc.aio.AioRpcError(grpc.StatusCode.FAILED_PRECONDITION, none, none)
 
     with pytest.raises(WalletUnavailableError) as unknown:
-        await asked.call(fails, "Debit", Status(), lambda _: "")
+        await requested.call(fails, "Debit", Status(), lambda _: "")
     assert unknown.value.metadata == {"code": "FAILED_PRECONDITION"}
-    await asked.close()
+    await requested.close()

@@ -23,7 +23,7 @@ async def test_a_wallet_that_was_closed_is_asked_nothing(tmp_path: Path) -> None
         assert closed.value.message == "wallet of op is closed"
 
 
-async def test_a_central_system_that_was_closed_is_asked_nothing(tmp_path: Path) -> None:
+async def test_a_regulator_that_was_closed_is_asked_nothing(tmp_path: Path) -> None:
     async with running_regulator(tmp_path) as running:
         await running.client.open_session(opening(ulid(1)))
         await running.client.close()

@@ -82,10 +82,10 @@ async def test_a_refusal_carries_reason_words_facts_and_when_to_ask_again(peer: 
     assert refused.retry_after_ms == 0
 
 
-@pytest.mark.parametrize("told", [code for code in grpc.StatusCode if code is not STATE])
-async def test_a_status_of_another_code_than_the_calls_is_no_refusal(peer: Any, told: grpc.StatusCode) -> None:
+@pytest.mark.parametrize("reported", [code for code in grpc.StatusCode if code is not STATE])
+async def test_a_status_of_another_code_than_the_calls_is_no_refusal(peer: Any, reported: grpc.StatusCode) -> None:
     """Planted: the table knows the reason under the call's code, but the peer's own status says another one."""
-    unknown = await peer(failed(STATE, status_of(told, INFO)))
+    unknown = await peer(failed(STATE, status_of(reported, INFO)))
     assert isinstance(unknown, WalletUnavailableError)
     assert unknown.metadata == {"code": "FAILED_PRECONDITION"}
     assert str(unknown) == "wallet did not answer Debit: FAILED_PRECONDITION"

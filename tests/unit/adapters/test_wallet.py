@@ -26,7 +26,7 @@ from rgs.core.errors import (
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
 from rgs.ports.wallet import Balance, Receipt, TransactionStatus, Transfer, Wallet
 from rgs.store.wallet import WalletStore
-from tests.support.adapters.books import asked_by, give, make_wallet, move, ulid
+from tests.support.adapters.books import give, make_wallet, move, requested_by, ulid
 
 ACCOUNT = {"operator": "op", "player": "anna", "currency": "EUR"}
 
@@ -70,7 +70,7 @@ async def test_debit_and_credit_move_money_once(wallet: EmbeddedWallet) -> None:
 
 async def test_a_credit_of_nothing_is_entered(wallet: EmbeddedWallet, store: WalletStore) -> None:
     await wallet.credit(give(1, 0))
-    assert [(row.kind, row.movement_minor) for row in store.rows()] == [("opening", 1000), ("credit", 0)]
+    assert [(row.kind, row.transfer_minor) for row in store.rows()] == [("opening", 1000), ("credit", 0)]
 
 
 OTHER: list[dict[str, Any]] = [
@@ -84,7 +84,7 @@ OTHER: list[dict[str, Any]] = [
 @pytest.mark.parametrize("other", OTHER, ids=str)
 @pytest.mark.parametrize("method", ["debit", "credit", "rollback"])
 async def test_an_id_with_other_data_is_a_conflict(wallet: EmbeddedWallet, method: str, other: dict[str, Any]) -> None:
-    first = asked_by(method, move(1, 300))
+    first = requested_by(method, move(1, 300))
     await getattr(wallet, method)(first)
     before = await balance(wallet)
     with pytest.raises(IdempotencyConflictError):
@@ -97,10 +97,10 @@ async def test_an_id_with_other_data_is_a_conflict(wallet: EmbeddedWallet, metho
     [("debit", "credit"), ("credit", "debit"), ("credit", "rollback"), ("rollback", "credit")],
 )
 async def test_an_id_with_another_meaning_is_a_conflict(wallet: EmbeddedWallet, first: str, second: str) -> None:
-    await getattr(wallet, first)(asked_by(first, move(1)))
+    await getattr(wallet, first)(requested_by(first, move(1)))
     before = await balance(wallet)
     with pytest.raises(IdempotencyConflictError):
-        await getattr(wallet, second)(asked_by(second, move(1)))
+        await getattr(wallet, second)(requested_by(second, move(1)))
     assert await balance(wallet) == before
 
 
@@ -144,7 +144,7 @@ async def test_a_rollback_that_overtakes_its_debit_leaves_a_tombstone(
         await wallet.debit(move(1, 300))
     assert await wallet.rollback(move(1, 300)) == receipt
     assert await balance(wallet) == 1000
-    assert [(row.kind, row.amount_minor, row.movement_minor) for row in store.rows()][1:] == [("rollback", 300, 0)]
+    assert [(row.kind, row.amount_minor, row.transfer_minor) for row in store.rows()][1:] == [("rollback", 300, 0)]
 
 
 async def test_a_late_debit_with_other_data_is_still_a_conflict(wallet: EmbeddedWallet) -> None:

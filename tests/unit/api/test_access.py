@@ -67,7 +67,7 @@ def test_what_has_no_ids_has_none(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("", '""'),
         (SESSION, f'"{SESSION}"'),
@@ -82,15 +82,15 @@ def test_what_has_no_ids_has_none(answer: bytes) -> None:
         ("\x1b[2J", r'"\u001b[2J"'),
     ],
 )
-def test_what_is_typed_as_an_id_stays_in_its_quotes(text: str, told: str) -> None:
-    assert quoted(text) == told
-    assert json.loads(told) == text[:64]
+def test_what_is_typed_as_an_id_stays_in_its_quotes(text: str, reported: str) -> None:
+    assert quoted(text) == reported
+    assert json.loads(reported) == text[:64]
 
 
 def test_a_line_has_its_fields_and_no_other() -> None:
     written: list[str] = []
     request = session_pb2.OpenSessionRequest(request_id="r-1", player="the player", operator_reference="the reference")
-    CallLines(written.append, ShiftedClock()).tell(
+    CallLines(written.append, ShiftedClock()).emit(
         "rgs.v1.SessionService/OpenSession", "op-1", request, b"", "DISABLED", 0.01234
     )
     (line,) = (json.loads(one) for one in written)
@@ -111,22 +111,22 @@ def test_of_refusals_a_party_has_so_many_lines_and_then_their_number() -> None:
     lines = CallLines(written.append, ShiftedClock())
     request = play_pb2.ActRequest(request_id=request_id(), session_id=SESSION, round_id=ROUND)
 
-    def tell(party: str, reason: str, times: int) -> None:
+    def emit(party: str, reason: str, times: int) -> None:
         for _ in range(times):
-            lines.tell("rgs.v1.PlayService/Act", party, request, b"", reason, 0.0)
+            lines.emit("rgs.v1.PlayService/Act", party, request, b"", reason, 0.0)
 
-    tell("op-1", "ILLEGAL_ACTION", 5_000)
+    emit("op-1", "ILLEGAL_ACTION", 5_000)
     assert len(written) == REFUSALS_MAX
-    tell("op-2", "ILLEGAL_ACTION", 3)
-    tell("op-1", "OK", 50)  # what took effect is always told
+    emit("op-2", "ILLEGAL_ACTION", 3)
+    emit("op-1", "OK", 50)  # what took effect is always told
     assert len(written) == REFUSALS_MAX + 53
     for _ in range(3):
-        lines.look()
-    told = json.loads(written[-1])
-    assert (told["event"], told["party"], told["count"]) == ("calls_left_out", "op-1", 5_000 - REFUSALS_MAX)
+        lines.poll()
+    reported = json.loads(written[-1])
+    assert (reported["event"], reported["party"], reported["count"]) == ("calls_left_out", "op-1", 5_000 - REFUSALS_MAX)
     assert len(written) == REFUSALS_MAX + 54
-    tell("op-1", "ILLEGAL_ACTION", REFUSALS_MAX)
-    lines.look()
+    emit("op-1", "ILLEGAL_ACTION", REFUSALS_MAX)
+    lines.poll()
     assert len(written) == 2 * REFUSALS_MAX + 54
 
 
@@ -134,15 +134,15 @@ async def test_a_flood_that_is_refused_does_not_fill_the_log_of_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused by its quota, by a fault of ours, and by the service: for each a bounded number of lines, and numbers."""
-    looks = 0
-    look = Calls.look
+    polls = 0
+    poll = Calls.poll
 
     def count(self: Calls) -> None:
-        nonlocal looks
-        looks += 1
-        look(self)
+        nonlocal polls
+        polls += 1
+        poll(self)
 
-    monkeypatch.setattr(Calls, "look", count)
+    monkeypatch.setattr(Calls, "poll", count)
     harness = ApiHarness(tmp_path / "home", party_messages_per_s=150)
     with Log(harness.config.log, "info", harness.clock, people=None) as log:
         harness.server = Server(harness.config, manifest(), clock=harness.clock, log=log)
@@ -160,10 +160,10 @@ async def test_a_flood_that_is_refused_does_not_fill_the_log_of_a_server(
     assert reasons == {"NUMBER_NOT_EXPECTED": 150, "PARTY_LIMIT": 250}
     every = [json.loads(line) for line in harness.config.log.read_text("ascii").splitlines()]
     events = Counter(line["event"] for line in every)
-    assert events["call"] <= 2 + REFUSALS_MAX * (looks + 1)
+    assert events["call"] <= 2 + REFUSALS_MAX * (polls + 1)
     assert sum(line.get("count", 1) for line in every if line["event"] in ("call", "calls_left_out")) == 2 + 150
     assert sum(line["refused"] for line in every if line["event"] == "party_limit") == 250
-    assert events["party_limit"] <= looks
+    assert events["party_limit"] <= polls
 
 
 async def test_faults_that_come_in_floods_are_told_by_their_number() -> None:
@@ -171,8 +171,8 @@ async def test_faults_that_come_in_floods_are_told_by_their_number() -> None:
     with capture_logs() as logs:
         for _ in range(500):
             calls.status(RuntimeError("no"), "rgs.v1.PlayService/Act", "r")
-        calls.look()
-        calls.look()
+        calls.poll()
+        calls.poll()
         calls.status(RuntimeError("no"), "rgs.v1.PlayService/Act", "r")
     events = [line["event"] for line in logs]
     assert events == ["fault"] * FAULT_LINES_MAX + ["faults_left_out", "fault"]
@@ -187,10 +187,10 @@ async def played(
 ) -> tuple[ApiHarness, dict[str, Any], list[str]]:
     """A life with a refusal, a repeat, a stream and reads; the server, the round's final, the request ids in order."""
     harness = ApiHarness(folder / "home", log_calls=log_calls)
-    asked: list[str] = []
+    requested: list[str] = []
 
     def noted(request: Any) -> Any:
-        asked.append(request.request_id)
+        requested.append(request.request_id)
         return request
 
     with Log(harness.config.log, level, harness.clock, people=None) as log:
@@ -219,13 +219,13 @@ async def played(
             assert error.code() is grpc.StatusCode.PERMISSION_DENIED
         finally:
             await harness.stop()
-    return harness, read_statement(acted.final), asked
+    return harness, read_statement(acted.final), requested
 
 
 async def test_every_step_of_a_life_has_its_line(tmp_path: Path) -> None:
-    harness, final, asked = await played(tmp_path)
+    harness, final, requested = await played(tmp_path)
     lines = lines_of(harness.config.log)
-    assert [line["request_id"] for line in lines] == asked
+    assert [line["request_id"] for line in lines] == requested
     assert [(line["method"], line["reason"]) for line in lines] == [
         ("SessionService/OpenSession", "OK"),
         ("SessionService/BuyParticipation", "OK"),
@@ -252,8 +252,8 @@ async def test_nothing_secret_and_nothing_personal_is_in_a_line(tmp_path: Path) 
     calls = "\n".join(line for line in text.splitlines() if '"event":"call"' in line)
     for secret in (final["salt"], final["transcript"], "".join(final["deck"]), final["actions_hash"], final["opening"]):
         assert secret not in text
-    for told in ("player-1", "ref-1", "amount", "bets"):
-        assert told not in calls
+    for reported in ("player-1", "ref-1", "amount", "bets"):
+        assert reported not in calls
     # No card as a word of its own: "Ac" stands in Act, and "9d" may stand in an id.
     assert not set(re.findall(r"\w+", calls)) & set(final["deck"])
 

@@ -94,9 +94,9 @@ OVERSIGHT = {"admin", "auditor", "regulator"}
 OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
     "ListOpenRounds": OVERSIGHT | {"operator"},
-    "ListOwedCredits": OVERSIGHT | {"operator"},
+    "ListPendingCredits": OVERSIGHT | {"operator"},
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),
-    **dict.fromkeys(("SubmitRegister", "ResolveBreak"), ADMIN),
+    **dict.fromkeys(("SubmitRegulatorBook", "ResolveBreak"), ADMIN),
     "RunReconciliation": {"operator", "auditor", "admin"},
     "StreamEntries": {"auditor", "regulator", "lab"},
     **dict.fromkeys(
@@ -229,7 +229,7 @@ def test_a_stranger_is_logged_once_with_his_fingerprint() -> None:
         {
             "event": "certificate_refused",
             "reason": "CERTIFICATE_NOT_ALLOWED",
-            "told": {"fingerprint": "f9"},
+            "metadata": {"fingerprint": "f9"},
             "log_level": "warning",
         }
     ]

@@ -257,12 +257,12 @@ async def test_what_is_no_request_is_answered_in_band(data: bytes, request_id: s
     async with small(Act=versions) as harness:
         stream = harness.stream()
         await stream.write(data)
-        told = await stream.read()
+        result = await stream.read()
         await stream.write(act(5))
         after = await stream.read()
         await stream.done_writing()
-    assert (told.request_id, reason_in(told.error)) == (request_id, reason)
-    assert told.error.code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert (result.request_id, reason_in(result.error)) == (request_id, reason)
+    assert result.error.code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
     assert after.act.round.round_version == 5
 
 
@@ -273,9 +273,9 @@ async def test_a_fault_is_answered_in_band_and_logged() -> None:
     async with small(Act=answer) as harness:
         stream = harness.stream()
         await stream.write(act(1))
-        told = await stream.read()
+        result = await stream.read()
         await stream.done_writing()
-    assert (told.request_id, reason_in(told.error)) == ("r1", "INTERNAL")
+    assert (result.request_id, reason_in(result.error)) == ("r1", "INTERNAL")
     assert [line["request_id"] for line in harness.logs] == ["r1"]
 
 
@@ -297,7 +297,7 @@ async def test_a_stream_of_a_caller_who_is_removed_ends_with_his_next_message() 
 
         error = await refused(read_on())
         # gRPC's client lets the status overtake a message that came just before it, once in a few hundred times.
-        assert [(told.request_id, reason_in(told.error)) for told in answers] in (
+        assert [(result.request_id, reason_in(result.error)) for result in answers] in (
             [],
             [("r2", "CERTIFICATE_NOT_ALLOWED")],
         )
@@ -466,12 +466,12 @@ async def test_a_wait_ends_as_what_ended_it() -> None:
         return asyncio.current_task().cancelling()  # type: ignore[union-attr]
 
     assert await calls.wait_for(come) == "come"
-    gone, told = asyncio.create_task(waiting()), asyncio.create_task(waiting())
+    gone, result = asyncio.create_task(waiting()), asyncio.create_task(waiting())
     await asyncio.sleep(0)
     gone.cancel()
     with pytest.raises(asyncio.CancelledError):
         await gone
     calls.drain()
-    assert await told == 0  # and the task is no longer one that is being cancelled
+    assert await result == 0  # and the task is no longer one that is being cancelled
     with pytest.raises(UnavailableError):
         await calls.wait_for(come)

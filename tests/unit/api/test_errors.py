@@ -70,9 +70,9 @@ def status(error: Exception) -> Status:
 DETAILS: tuple[Any, ...] = (BadRequest, ErrorInfo, RetryInfo, play_pb2.ActResponse)
 
 
-def details(told: Status, *kinds: Any) -> Iterator[Any]:
+def details(reported: Status, *kinds: Any) -> Iterator[Any]:
     """The details of these kinds; every detail must be of a kind that we know."""
-    for packed in told.details:
+    for packed in reported.details:
         known = [kind for kind in DETAILS if packed.TypeName() == kind.DESCRIPTOR.full_name]
         assert len(known) == 1, packed.type_url
         if known[0] in kinds:
@@ -122,7 +122,7 @@ def test_a_reason_is_stable_text_with_a_meaning(reason: str) -> None:
         (errors.PermissionDeniedError, "PERMISSION_DENIED"),
         (errors.NotFoundError, "NOT_FOUND"),
         (errors.InsufficientFundsError, "FAILED_PRECONDITION"),
-        (errors.AffairPendingError, "FAILED_PRECONDITION"),
+        (errors.OperationPendingError, "FAILED_PRECONDITION"),
         (errors.NumberExpectedError, "FAILED_PRECONDITION"),
         (errors.SessionClosedError, "FAILED_PRECONDITION"),
         (errors.DeadlineTooShortError, "FAILED_PRECONDITION"),
@@ -156,48 +156,48 @@ def test_the_catalog_in_the_docs_is_the_table() -> None:
 def test_a_status_is_well_formed(cls: type[RgsError]) -> None:
     row = ERRORS[cls.reason]
     is_fault = row.code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.DATA_LOSS)
-    told = status(made(cls))
-    assert told.code == row.code.value[0]
-    (info,) = details(told, ErrorInfo)
+    reported = status(made(cls))
+    assert reported.code == row.code.value[0]
+    (info,) = details(reported, ErrorInfo)
     assert (info.reason, info.domain) == (cls.reason, DOMAIN)
     if is_fault:
         assert set(info.metadata) == {"incident"}
-        assert info.metadata["incident"] in told.message
+        assert info.metadata["incident"] in reported.message
     else:
         assert dict(info.metadata) == {"field": "here", "value": "7"}
-    violations = [violation for bad in details(told, BadRequest) for violation in bad.field_violations]
+    violations = [violation for bad in details(reported, BadRequest) for violation in bad.field_violations]
     if row.code is grpc.StatusCode.INVALID_ARGUMENT:
         assert [(violation.field, violation.description, violation.reason) for violation in violations] == [
-            ("here", told.message, cls.reason)
+            ("here", reported.message, cls.reason)
         ]
     else:
         assert violations == []
-    assert [retry.retry_delay.ToMilliseconds() for retry in details(told, RetryInfo)] == (
+    assert [retry.retry_delay.ToMilliseconds() for retry in details(reported, RetryInfo)] == (
         [row.retry_ms] if row.retry_ms else []
     )
-    assert list(details(told, play_pb2.ActResponse)) == (
+    assert list(details(reported, play_pb2.ActResponse)) == (
         [ENCODER.act(session_view(), ROUND)] if cls is RoundMovedError else []
     )
-    sent: Any = rpc_status.to_status(told)
-    assert (sent.code, sent.details) == (row.code, told.message)
-    assert Status.FromString(sent.trailing_metadata[0][1]) == told
+    sent: Any = rpc_status.to_status(reported)
+    assert (sent.code, sent.details) == (row.code, reported.message)
+    assert Status.FromString(sent.trailing_metadata[0][1]) == reported
 
 
 def test_too_early_says_when() -> None:
-    told = status(TooEarlyError("in 1234 ms", retry_after_ms=1234, limit=3000))
-    (retry,) = details(told, RetryInfo)
+    reported = status(TooEarlyError("in 1234 ms", retry_after_ms=1234, limit=3000))
+    (retry,) = details(reported, RetryInfo)
     assert retry.retry_delay.ToMilliseconds() == 1234
 
 
 def test_what_is_pending_says_when_it_is_tried_next() -> None:
-    told = status(errors.AffairPendingError("under way", affair_id="a", retry_after_ms=4_321))
-    (retry,) = details(told, RetryInfo)
+    reported = status(errors.OperationPendingError("under way", operation_id="a", retry_after_ms=4_321))
+    (retry,) = details(reported, RetryInfo)
     assert retry.retry_delay.ToMilliseconds() == 4_321
 
 
 def test_an_invalid_message_without_a_field_has_no_violation() -> None:
-    told = status(InvalidFieldError("these 3 bytes are nothing", value=3))
-    assert list(details(told, BadRequest)) == []
+    reported = status(InvalidFieldError("these 3 bytes are nothing", value=3))
+    assert list(details(reported, BadRequest)) == []
 
 
 def test_what_is_too_large_is_cut() -> None:
@@ -205,9 +205,9 @@ def test_what_is_too_large_is_cut() -> None:
     many = InvalidFieldError("m", **{f"value{nth}": "v" * 400 for nth in range(40)})
     infos: list[ErrorInfo] = []
     for error in (long, many):
-        told = status(error)
-        assert told.ByteSize() <= STATUS_BYTES_MAX
-        infos += details(told, ErrorInfo)
+        reported = status(error)
+        assert reported.ByteSize() <= STATUS_BYTES_MAX
+        infos += details(reported, ErrorInfo)
     assert [info.reason for info in infos] == ["INVALID_FIELD"] * 2
     assert dict(infos[1].metadata) == {"truncated": "true"}
 
@@ -249,15 +249,15 @@ def fault(error: Exception) -> Exception:
 )
 def test_a_fault_is_logged_once_and_tells_no_values(error: Exception, reason: str, code: grpc.StatusCode) -> None:
     with capture_logs() as logs:
-        told = status(fault(error))
-    (info,) = details(told, ErrorInfo)
-    assert (told.code, info.reason) == (code.value[0], reason)
+        reported = status(fault(error))
+    (info,) = details(reported, ErrorInfo)
+    assert (reported.code, info.reason) == (code.value[0], reason)
     (line,) = logs
     assert line["incident"] == info.metadata["incident"]
     assert re.fullmatch(r"[0-9a-f]{16}", line["incident"])
     assert (line["event"], line["error"], line["log_level"]) == ("fault", type(error).__name__, "error")
     assert [frame.split()[-1] for frame in line["frames"]] == ["fault", "deal"]
-    assert SECRET not in str(told)
+    assert SECRET not in str(reported)
     assert SECRET not in repr(logs)
 
 
@@ -270,20 +270,20 @@ def test_a_refusal_is_not_logged() -> None:
 def test_the_log_of_the_server_keeps_a_fault_readable(tmp_path: Path) -> None:
     path = tmp_path / "rgs.log"
     with Log(path, "debug", SystemClock(), people=None):
-        told = status(fault(KeyError(SECRET)))
+        reported = status(fault(KeyError(SECRET)))
     text = path.read_text("ascii")
     line = json.loads(text)
     assert SECRET not in text
-    assert line["incident"] in told.message
+    assert line["incident"] in reported.message
     assert line["request_id"] == REQUEST_ID
     assert line["frames"][-1].startswith("test_errors.py:")
 
 
 def test_incidents_differ_by_request_and_time() -> None:
-    told = {
+    reported = {
         status_of(KeyError(), method=method, request_id=request_id, now_ms=now_ms).message
         for method in ("a", "b")
         for request_id in ("x", "y")
         for now_ms in (1, 2)
     }
-    assert len(told) == 8
+    assert len(reported) == 8

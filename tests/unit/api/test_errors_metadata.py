@@ -76,8 +76,8 @@ def test_every_key_of_every_error_stands_in_the_table() -> None:
 
 
 def test_every_row_of_the_table_is_used() -> None:
-    told = {"field", "incident", "truncated"}  # put in by `rgs.api.errors` itself
-    assert set(METADATA) - told - {key for key, _ in used()} == set()
+    result = {"field", "incident", "truncated"}  # put in by `rgs.api.errors` itself
+    assert set(METADATA) - result - {key for key, _ in used()} == set()
 
 
 def test_one_thing_has_one_key() -> None:
@@ -110,14 +110,14 @@ def info_of(error: RgsError) -> ErrorInfo:
 def test_a_word_of_an_enum_is_told_by_its_name(key: str) -> None:
     enum, words = WORDS[ENUMS[key]]
     for word in words:
-        told = info_of(IllegalActionError("no", **{key: word})).metadata[key]
-        assert told in enum.keys(), (key, word)  # noqa: SIM118 - a wrapper of an enum is no mapping
+        result = info_of(IllegalActionError("no", **{key: word})).metadata[key]
+        assert result in enum.keys(), (key, word)  # noqa: SIM118 - a wrapper of an enum is no mapping
 
 
 def test_several_words_are_several_names() -> None:
     error = IllegalActionError("no", legal="check play_4x", action=Action.FOLD, phase=Phase.PREFLOP)
-    told = info_of(error).metadata
-    assert (told["legal"], told["action"], told["phase"]) == (
+    result = info_of(error).metadata
+    assert (result["legal"], result["action"], result["phase"]) == (
         "ACTION_CHECK ACTION_PLAY_4X",
         "ACTION_FOLD",
         "PHASE_PREFLOP",

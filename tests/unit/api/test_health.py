@@ -30,7 +30,9 @@ def check(harness: Small, service: str) -> Any:
 
 def watch(harness: Small, service: str) -> Any:
     method = harness.channel.unary_stream(
-        "/grpc.health.v1.Health/Watch", pb.HealthCheckRequest.SerializeToString, pb.HealthCheckResponse.FromString
+        "/grpc.health.v1.Health/HealthMonitor",
+        pb.HealthCheckRequest.SerializeToString,
+        pb.HealthCheckResponse.FromString,
     )
     return method(pb.HealthCheckRequest(service=service))
 

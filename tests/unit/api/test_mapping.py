@@ -20,7 +20,7 @@ from rgs.core.games.types import Action, BetResult, Outcome, Phase
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus
 from rgs.core.sessions import Funding, SessionStatus
-from rgs.core.views import PendingAffair, round_view
+from rgs.core.views import PendingOperation, round_view
 from rgs.service.callers import Reply
 from rgs.v1 import common_pb2, play_pb2, session_pb2
 from tests.support.api.views import BOOKS, ENCODER, ROUND_ID, SESSION_ID, START_MS, played, session_view, view_of
@@ -88,48 +88,56 @@ def test_a_round_before_the_first_decision() -> None:
 def test_a_round_that_is_settled() -> None:
     # Clubs from the two upwards: player 23, dealer 45, board 6789T.
     round_, seat = played("uth-solo", DECK, UTH_TO_THE_END, "trips")
-    told = json_of(round_message(view_of(round_, seat)))
-    assert told["status"] == "ROUND_STATUS_SETTLED"
-    assert told["phase"] == "PHASE_SHOWDOWN"
-    assert "legal_actions" not in told
-    assert told["dealer_cards"] == ["4c", "5c"]
-    assert told["board"] == ["6c", "7c", "8c", "9c", "Tc"]
+    reported = json_of(round_message(view_of(round_, seat)))
+    assert reported["status"] == "ROUND_STATUS_SETTLED"
+    assert reported["phase"] == "PHASE_SHOWDOWN"
+    assert "legal_actions" not in reported
+    assert reported["dealer_cards"] == ["4c", "5c"]
+    assert reported["board"] == ["6c", "7c", "8c", "9c", "Tc"]
     best = {"category": "straight_flush", "cards": ["Tc", "9c", "8c", "7c", "6c"]}
-    assert (told["player_hand"], told["dealer_hand"]) == (best, best)
-    assert told["outcome"] == "OUTCOME_TIE"
-    assert told["dealer_qualifies"] is True
-    assert told["settlement"] == [
+    assert (reported["player_hand"], reported["dealer_hand"]) == (best, best)
+    assert reported["outcome"] == "OUTCOME_TIE"
+    assert reported["dealer_qualifies"] is True
+    assert reported["settlement"] == [
         {"bet": "ante", "stake_minor": "10", "returned_minor": "10", "result": "BET_RESULT_PUSH"},
         {"bet": "blind", "stake_minor": "10", "returned_minor": "10", "result": "BET_RESULT_PUSH"},
         {"bet": "trips", "stake_minor": "10", "returned_minor": "410", "result": "BET_RESULT_WIN"},
         {"bet": "play", "stake_minor": "10", "returned_minor": "10", "result": "BET_RESULT_PUSH"},
     ]
-    assert (told["staked_minor"], told["returned_minor"]) == ("40", "440")
-    assert told["end_time"] == "2026-11-18T11:07:40.124Z"
-    assert told["actions"][0] == {
+    assert (reported["staked_minor"], reported["returned_minor"]) == ("40", "440")
+    assert reported["end_time"] == "2026-11-18T11:07:40.124Z"
+    assert reported["actions"][0] == {
         "phase": "PHASE_PREFLOP",
         "action": "ACTION_CHECK",
         "time": "2026-11-18T11:06:40.124Z",
         "by": "DECIDED_BY_PLAYER",
     }
-    assert told["actions"][2]["amount_minor"] == "10"
-    assert [action["by"] for action in told["actions"]] == ["DECIDED_BY_PLAYER", "DECIDED_BY_TIMER", "DECIDED_BY_RULE"]
+    assert reported["actions"][2]["amount_minor"] == "10"
+    assert [action["by"] for action in reported["actions"]] == [
+        "DECIDED_BY_PLAYER",
+        "DECIDED_BY_TIMER",
+        "DECIDED_BY_RULE",
+    ]
 
 
 def test_a_void_round_returns_its_stakes() -> None:
     round_, seat = played("uth-solo", DECK, (Action.PLAY_4X,))
     void = replace(round_, status=RoundStatus.VOID, end_ms=START_MS + 1)
-    told = json_of(round_message(round_view(void, seat, actions_hash=bytes(32))))
-    assert told["status"] == "ROUND_STATUS_VOID"
-    assert (told["staked_minor"], told["returned_minor"]) == ("60", "60")
-    assert "outcome" not in told
+    reported = json_of(round_message(round_view(void, seat, actions_hash=bytes(32))))
+    assert reported["status"] == "ROUND_STATUS_VOID"
+    assert (reported["staked_minor"], reported["returned_minor"]) == ("60", "60")
+    assert "outcome" not in reported
 
 
 def test_an_option_that_is_not_covered_says_why() -> None:
     round_, seat = played("casino-holdem", DECK, ())
     poor = replace(seat, funds_minor=0)
-    told = json_of(round_message(view_of(round_, poor)))
-    assert told["legal_actions"][0] == {"action": "ACTION_CALL", "cost_minor": "20", "reason": "INSUFFICIENT_BALANCE"}
+    reported = json_of(round_message(view_of(round_, poor)))
+    assert reported["legal_actions"][0] == {
+        "action": "ACTION_CALL",
+        "cost_minor": "20",
+        "reason": "INSUFFICIENT_BALANCE",
+    }
 
 
 def test_no_field_of_a_round_or_session_is_forgotten() -> None:
@@ -144,12 +152,12 @@ def test_no_field_of_a_round_or_session_is_forgotten() -> None:
     ended = replace(full.session.participation, ended=True, paid_out_minor=5)
     closed = session_view(status=SessionStatus.CLOSED, close_ms=START_MS + 1, participation=ended)
     limited = session_view(limits=SessionLimits(1_000, 2_000, 3_600_000))
-    waiting = replace(full, pending=PendingAffair("act", 1, "r", 100, START_MS, 2, "WALLET_UNAVAILABLE"))
+    waiting = replace(full, pending=PendingOperation("act", 1, "r", 100, START_MS, 2, "WALLET_UNAVAILABLE"))
     bets = session_view(session_id=ROUND_ID, funding=Funding.SEAMLESS, wallet_balance_ms=START_MS)
-    told = json_of(ENCODER.session(bets))
-    assert (told["wallet_balance_minor"], told["wallet_balance_time"]) == ("0", "2026-11-18T11:06:40.123Z")
-    told = json_of(ENCODER.session(waiting))["pending"]
-    assert (told["stage"], told["amount_minor"]) == ("AFFAIR_STAGE_UNKNOWN", "100")
+    reported = json_of(ENCODER.session(bets))
+    assert (reported["wallet_balance_minor"], reported["wallet_balance_time"]) == ("0", "2026-11-18T11:06:40.123Z")
+    reported = json_of(ENCODER.session(waiting))["pending"]
+    assert (reported["progress"], reported["amount_minor"]) == ("OPERATION_PROGRESS_UNKNOWN", "100")
     seen = {
         field.name for view in (full, closed, limited, waiting, bets) for field, _ in ENCODER.session(view).ListFields()
     }
@@ -168,7 +176,7 @@ def test_a_session() -> None:
         "player": "player-1",
         "regulator_session_id": "M00000000000000S",
         "regulator_participation_id": "N00000000000000P",
-        "test_register": True,
+        "test_regulator": True,
         "participation_id": "01" + "P" * 24,
         "balance_minor": "49700",
         "bought_minor": "50000",
@@ -188,13 +196,13 @@ def test_a_session() -> None:
 
 def test_what_is_left_of_limits_and_nothing_where_there_is_none() -> None:
     # 700 staked, 400 returned; 9 s after the opening.
-    told = json_of(ENCODER.session(session_view(limits=SessionLimits(loss_minor=300, duration_ms=10_000))))
-    assert told["limits"] == {"loss_minor": "300", "duration_ms": "10000"}
-    assert (told["loss_left_minor"], told["time_left_ms"]) == ("0", "1000")
-    assert "stake_left_minor" not in told
-    told = json_of(ENCODER.session(session_view(limits=SessionLimits(stake_minor=1_000))))
-    assert told["stake_left_minor"] == "300"
-    assert "loss_left_minor" not in told
+    reported = json_of(ENCODER.session(session_view(limits=SessionLimits(loss_minor=300, duration_ms=10_000))))
+    assert reported["limits"] == {"loss_minor": "300", "duration_ms": "10000"}
+    assert (reported["loss_left_minor"], reported["time_left_ms"]) == ("0", "1000")
+    assert "stake_left_minor" not in reported
+    reported = json_of(ENCODER.session(session_view(limits=SessionLimits(stake_minor=1_000))))
+    assert reported["stake_left_minor"] == "300"
+    assert "loss_left_minor" not in reported
     assert "inactive_time" not in json_of(ENCODER.session(session_view(status=SessionStatus.CLOSED)))
 
 
@@ -213,9 +221,9 @@ def test_no_card_is_told_before_it_is_turned(deck: list[int], n_actions: int) ->
     turned = {*deck[:2], *deck[4 : 4 + (0, 3, 5)[n_actions]]}
     hidden = {format_card(card) for card in DECK if card not in turned}
     view = view_of(round_, seat)
-    told = set(texts_in(play_pb2.ActResponse.FromString(ENCODER("Act", session_view(view), view))))
-    assert not told & hidden
-    assert told >= {format_card(card) for card in turned}
+    reported = set(texts_in(play_pb2.ActResponse.FromString(ENCODER("Act", session_view(view), view))))
+    assert not reported & hidden
+    assert reported >= {format_card(card) for card in turned}
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ async def refusing(_caller: Caller, _message: Any) -> bytes:
     raise RoundNotOpenError("no")
 
 
-def told(response: play_pb2.PlayResponse) -> int:
+def reported(response: play_pb2.PlayResponse) -> int:
     """The number of an answer, or minus that of a notice."""
     if response.WhichOneof("response") == "notice":
         return -int(response.notice.round_id[2:])
@@ -57,15 +57,15 @@ async def played(harness: Small, *session_ids: str) -> Any:
     stream = harness.stream()
     for session_id in session_ids or (SESSION_ID,):
         await stream.write(act(1, session_id))
-        assert told(await stream.read()) == 1
+        assert reported(await stream.read()) == 1
     return stream
 
 
 async def test_what_a_notice_says() -> None:
     async with small(Act=versions) as harness:
         stream = await played(harness)
-        harness.notices.tell(notice(7, code="CARDS_SHOWN"))
-        harness.notices.tell(notice(7, status=RoundStatus.VOID))
+        harness.notices.emit(notice(7, code="CARDS_SHOWN"))
+        harness.notices.emit(notice(7, status=RoundStatus.VOID))
         first, second = await stream.read(), await stream.read()
         await stream.done_writing()
     assert first == play_pb2.PlayResponse(
@@ -90,10 +90,10 @@ async def test_only_sessions_that_were_played_are_heard_of() -> None:
         )
         assert (await stream.read()).WhichOneof("response") == "error"  # a session that is not the caller's
         await stream.write(act(1))
-        assert told(await stream.read()) == 1
-        harness.notices.tell(notice(1, OTHER))
-        harness.notices.tell(notice(2))
-        assert told(await stream.read()) == -2
+        assert reported(await stream.read()) == 1
+        harness.notices.emit(notice(1, OTHER))
+        harness.notices.emit(notice(2))
+        assert reported(await stream.read()) == -2
         await stream.done_writing()
 
 
@@ -103,7 +103,7 @@ async def test_answers_keep_their_order_with_notices_between() -> None:
 
         async def disturb() -> None:
             for nth in range(1, 200):
-                harness.notices.tell(notice(nth))
+                harness.notices.emit(notice(nth))
                 await asyncio.sleep(0.001)
 
         disturbing = asyncio.create_task(disturb())
@@ -111,7 +111,7 @@ async def test_answers_keep_their_order_with_notices_between() -> None:
             await stream.write(act(nth))
         await disturbing
         await stream.done_writing()
-        seen = [told(response) for response in await rest(stream)]
+        seen = [reported(response) for response in await rest(stream)]
     assert [nth for nth in seen if nth > 0] == list(range(1, 201))
     notices = [-nth for nth in seen if nth < 0]
     assert notices == sorted(notices)
@@ -122,9 +122,9 @@ async def test_who_does_not_read_loses_the_oldest_notices_and_no_answer() -> Non
     async with small(Act=versions) as harness:
         stream = await played(harness)
         for nth in range(1, NOTICES_MAX + 11):  # all before the stream's own task can run
-            harness.notices.tell(notice(nth))
+            harness.notices.emit(notice(nth))
         await stream.write(act(2))
-        seen = [told(await stream.read()) for _ in range(NOTICES_MAX + 1)]
+        seen = [reported(await stream.read()) for _ in range(NOTICES_MAX + 1)]
         await stream.done_writing()
     assert 2 in seen
     notices = [-nth for nth in seen if nth < 0]
@@ -137,8 +137,8 @@ async def test_a_stream_hears_of_the_sessions_that_it_played_last(monkeypatch: p
     async with small(Act=versions) as harness:
         stream = await played(harness, ids[0], ids[1], ids[0], ids[2])  # the second is the one of longest ago
         for nth, session_id in enumerate(ids, 1):
-            harness.notices.tell(notice(nth, session_id))
-        assert [told(await stream.read()) for _ in range(2)] == [-1, -3]
+            harness.notices.emit(notice(nth, session_id))
+        assert [reported(await stream.read()) for _ in range(2)] == [-1, -3]
         await stream.done_writing()
 
 
@@ -166,15 +166,15 @@ async def test_who_is_not_let_in_any_more_hears_nothing() -> None:
         stream = await played(harness)
         harness.parties.rows, harness.parties.count = [], 1
         await harness.gate.poll()
-        harness.notices.tell(notice(1))
+        harness.notices.emit(notice(1))
         await asyncio.sleep(0.05)
-        told = []
+        reported = []
         # The server may have ended it by itself before this is written, or read.
         with contextlib.suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
             await stream.write(act(2))
             while (message := await stream.read()) is not grpc.aio.EOF:
-                told.append(reason_in(message.error))
-        assert set(told) <= {"CERTIFICATE_NOT_ALLOWED"}
+                reported.append(reason_in(message.error))
+        assert set(reported) <= {"CERTIFICATE_NOT_ALLOWED"}
         assert (await stream.code()).name == "UNAUTHENTICATED"
 
 

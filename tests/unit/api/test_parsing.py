@@ -178,7 +178,7 @@ def test_bytes_are_a_message_without_rest_or_refused(data: bytes) -> None:
 # --- reads ------------------------------------------------------------------------------------------------------------
 
 
-def told(value: object) -> str | None:
+def reported(value: object) -> str | None:
     return " ".join(str(value).split()) or "empty" if isinstance(value, Message) else None
 
 
@@ -203,7 +203,7 @@ RECORD, STATEMENT, LOGGED, RANGE = (
         (parsing.verify_range, RANGE(instance="n-b1-w0", first_no=3)),
         (parsing.verify_range, RANGE(session_id=SESSION_ID)),
     ],
-    ids=told,
+    ids=reported,
 )
 def test_a_read_that_says_what_it_wants(verify: Any, message: Message) -> None:
     assert verify(message) is None
@@ -227,7 +227,7 @@ def test_a_read_that_says_what_it_wants(verify: Any, message: Message) -> None:
         (parsing.verify_range, RANGE(round_id=ROUND_ID, last_no=1), "last_no", "1"),
         (parsing.verify_range, RANGE(instance="n-b1-w0", first_no=4, last_no=3), "last_no", "3"),
     ],
-    ids=told,
+    ids=reported,
 )
 def test_a_read_that_does_not(verify: Any, message: Message, field: str, value: str) -> None:
     with pytest.raises(InvalidFieldError) as caught:
@@ -243,10 +243,10 @@ def test_a_session_token_is_taken_as_it_is_and_never_quoted() -> None:
         assert parsing.parse_open_session(message).session_token == token
     for token in ("t" * 1025, "\u20ac" * 342):
         message = session_pb2.OpenSessionRequest(**given, session_token=token)
-        with pytest.raises(InvalidFieldError) as told:
+        with pytest.raises(InvalidFieldError) as reported:
             parsing.parse_open_session(message)
-        assert (told.value.field, told.value.metadata) == (
+        assert (reported.value.field, reported.value.metadata) == (
             "session_token",
             {"limit": "1024", "value": str(len(token.encode()))},
         )
-        assert token[:8] not in told.value.message
+        assert token[:8] not in reported.value.message

@@ -59,13 +59,13 @@ async def unread(harness: Small) -> Any:
 
 async def until_stuck(harness: Small) -> None:
     """Until the one stream waits for its client to read, at forty looks one after the other."""
-    looks = 0
+    polls = 0
 
     def is_stuck() -> bool:
-        nonlocal looks
+        nonlocal polls
         writes = any(stream.writes_s is not None for stream in harness.calls.streams._open)
-        looks = looks + 1 if writes else 0
-        return looks > 40
+        polls = polls + 1 if writes else 0
+        return polls > 40
 
     await until(is_stuck)
 
@@ -87,10 +87,10 @@ async def read_out(call: Any) -> tuple[int, grpc.aio.AioRpcError]:
 async def test_a_stream_that_is_not_read_is_ended_and_says_so() -> None:
     async with small(Act=large, limits=LIMITS) as harness:
         stream = await unread(harness)
-        harness.calls.streams.look(59.9)
+        harness.calls.streams.poll(59.9)
         await asyncio.sleep(0.05)
         assert harness.calls.under_way == 1
-        harness.calls.streams.look(60.0)
+        harness.calls.streams.poll(60.0)
         await asyncio.wait_for(harness.calls.finished(), 20)
         answers, error = await read_out(stream)
         assert answers
@@ -103,12 +103,12 @@ async def test_a_stream_that_is_not_read_is_ended_and_says_so() -> None:
 async def test_who_does_not_read_the_end_either_holds_his_place_until_his_connection_ends() -> None:
     async with small(Act=large, limits=LIMITS) as harness:
         stream = await unread(harness)
-        harness.calls.streams.look(100.0)
+        harness.calls.streams.poll(100.0)
         await asyncio.wait_for(harness.calls.finished(), 20)
         one = harness.calls.quotas.of(OP1)
         await asyncio.sleep(0.05)
         assert (one.streams, one.calls) == (1, 0)  # its end waits to be read
-        harness.calls.streams.look(900.0)
+        harness.calls.streams.poll(900.0)
         stream.cancel()
         await until(lambda: one.streams == 0)
         assert not harness.calls.streams._open
@@ -125,14 +125,14 @@ async def test_a_notice_that_is_not_read_ends_the_stream_too() -> None:
         await until(lambda: held.reads_s is not None)
         stuck = 0
 
-        def tell_until_stuck() -> bool:
+        def report_until_stuck() -> bool:
             nonlocal stuck
-            harness.notices.tell(Notice(SESSION_ID, ROUND_ID, RoundStatus.OPEN, "x" * 30_000, "", ""))
+            harness.notices.emit(Notice(SESSION_ID, ROUND_ID, RoundStatus.OPEN, "x" * 30_000, "", ""))
             stuck = stuck + 1 if held.writes_s is not None else 0
             return stuck > 40
 
-        await until(tell_until_stuck)
-        harness.calls.streams.look(100.0)
+        await until(report_until_stuck)
+        harness.calls.streams.poll(100.0)
         await until(lambda: held.ending is not None)
         assert held.ending.reason == "STREAM_STALLED"  # type: ignore[union-attr]
         stream.cancel()
@@ -160,7 +160,7 @@ async def test_a_download_that_is_not_read_is_ended() -> None:
         channel: Any = channel_of(port, operator_certificate())
         call = channel.unary_stream("/down.Load/Load")(b"")
         await until_stuck(harness)
-        harness.calls.streams.look(100.0)
+        harness.calls.streams.poll(100.0)
         await asyncio.wait_for(harness.calls.finished(), 20)
         _, error = await read_out(call)
         assert reason_in(status_in(error)) == "STREAM_STALLED"
@@ -188,14 +188,14 @@ async def test_an_idle_stream_is_ended_and_a_busy_one_is_not() -> None:
             assert (await stream.read()).act.round.round_version == 1
         await busy.write(act(99))
         await inside.wait()
-        streams.look(3_000.0)
+        streams.poll(3_000.0)
         await lively.write(act(2))
         assert (await lively.read()).act.round.round_version == 2
         await until(lambda: sorted(held.reads_s or -1.0 for held in streams._open) == [-1.0, -1.0, 3_000.0])
-        streams.look(3_600.0)
+        streams.poll(3_600.0)
         error = await refused(idle.read())
         assert (error.code(), reason_in(status_in(error))) == (grpc.StatusCode.UNAVAILABLE, "STREAM_IDLE")
-        streams.look(6_599.0)
+        streams.poll(6_599.0)
         released.set()
         assert (await busy.read()).act.round.round_version == 99
         await lively.write(act(3))
@@ -216,7 +216,7 @@ async def test_a_flood_of_pings_is_cut_off(tmp_path: Path) -> None:
             goaways = []
 
             async def read() -> None:
-                goaways.extend([payload async for kind, _, _, payload in raw.told() if kind == frames.GOAWAY])
+                goaways.extend([payload async for kind, _, _, payload in raw.reported() if kind == frames.GOAWAY])
 
             reading = asyncio.create_task(read())
             for _ in range(10):
@@ -248,15 +248,15 @@ async def test_a_connection_that_gives_no_sign_of_life_is_closed(
 
         async def answering() -> int:
             pings = 0
-            async for kind, flags, _, payload in alive.told():
+            async for kind, flags, _, payload in alive.reported():
                 if kind == frames.PING and not flags & frames.ACK:
                     pings += 1
                     alive.send(frames.PING, frames.ACK, 0, payload)
             return pings
 
         stays = asyncio.create_task(answering())
-        asked = [flags & frames.ACK async for kind, flags, _, _ in dead.told() if kind == frames.PING]
-        assert 0 in asked  # it was asked, and then its connection ended
+        requested = [flags & frames.ACK async for kind, flags, _, _ in dead.reported() if kind == frames.PING]
+        assert 0 in requested  # it was asked, and then its connection ended
         assert not stays.done()
         stays.cancel()
 
@@ -269,7 +269,7 @@ async def test_a_connection_without_a_call_is_closed_after_its_time(
         small() as harness,
         frames.connected(tmp_path, harness.endpoint.port, operator_certificate(), authority()) as raw,
     ):
-        assert frames.GOAWAY in [kind async for kind, _, _, _ in raw.told()]
+        assert frames.GOAWAY in [kind async for kind, _, _, _ in raw.reported()]
         assert await harness.unary(ACT)(b"") == b""
 
 

@@ -22,7 +22,7 @@ from tests.support.clocks import ManualClock
 from tests.support.waiting import until
 from tests.unit.api.test_calls import ACT, act
 
-WATCH = "/grpc.health.v1.Health/Watch"
+WATCH = "/grpc.health.v1.Health/HealthMonitor"
 NOW_MS = 1_795_000_000_000
 
 
@@ -44,9 +44,9 @@ def taken(of: Account, times: int) -> int:
     return entered
 
 
-def retry_of(told: Status) -> int:
+def retry_of(reported: Status) -> int:
     retry = RetryInfo()
-    assert [detail.Unpack(retry) for detail in told.details].count(True) == 1
+    assert [detail.Unpack(retry) for detail in reported.details].count(True) == 1
     return retry.retry_delay.ToMilliseconds()
 
 
@@ -126,8 +126,8 @@ def test_refusals_are_logged_by_their_number() -> None:
     with capture_logs() as logs:
         assert taken(one, 5_010) == 10
         assert logs == []
-        quotas.look()
-        quotas.look()
+        quotas.poll()
+        quotas.poll()
     assert [(line["event"], line["party"], line["field"], line["refused"]) for line in logs] == [
         ("party_limit", "op-1", "party_messages_per_s", 5_000)
     ]
@@ -156,27 +156,27 @@ async def test_the_calls_of_one_that_pile_up_leave_the_others_their_places(monke
     stuck = Stuck()
     async with small(Act=stuck.answer, limits=PartyLimits(calls_max=16)) as harness:
         other: Any = channel_of(harness.endpoint.port, other_certificate())
-        told: Counter[str] = Counter()
+        reported: Counter[str] = Counter()
 
         async def noisy() -> None:
             try:
                 await harness.unary(ACT)(b"")
-                told["answered"] += 1
+                reported["answered"] += 1
             except grpc.aio.AioRpcError as error:
                 status = status_in(error)
                 info = info_in(status)
                 field, limit = info.metadata["field"], info.metadata["limit"]
-                told[f"{error.code().name} {info.reason} {field} {limit} {retry_of(status)}"] += 1
+                reported[f"{error.code().name} {info.reason} {field} {limit} {retry_of(status)}"] += 1
 
         flood: list[asyncio.Task[None]] = []
 
         def is_settled() -> bool:
-            return sum(told.values()) + stuck.inside == len(flood)
+            return sum(reported.values()) + stuck.inside == len(flood)
 
         for _ in range(20):
             flood += [asyncio.create_task(noisy()) for _ in range(10)]
             await until(is_settled)
-        assert sum(told.values()) == 200 - 16
+        assert sum(reported.values()) == 200 - 16
         for nth in range(50):
             data = play_pb2.ActRequest(round_version=nth).SerializeToString()
             answer = play_pb2.ActResponse.FromString(await other.unary_unary(ACT)(data, timeout=20))
@@ -186,7 +186,7 @@ async def test_the_calls_of_one_that_pile_up_leave_the_others_their_places(monke
         await asyncio.gather(*flood)
         assert await harness.unary(ACT)(b"")  # and its places are free again
         await other.close()
-    assert told == {"answered": 16, f"RESOURCE_EXHAUSTED PARTY_LIMIT party_calls_max 16 {RETRY_MS}": 184}
+    assert reported == {"answered": 16, f"RESOURCE_EXHAUSTED PARTY_LIMIT party_calls_max 16 {RETRY_MS}": 184}
 
 
 async def test_who_floods_gets_his_rate_and_the_other_is_served_between() -> None:
@@ -203,25 +203,25 @@ async def test_who_floods_gets_his_rate_and_the_other_is_served_between() -> Non
     async with small(Act=answer, limits=PartyLimits(messages_per_s=40)) as harness:
         harness.clock.stand()  # no time passes: one burst is all
         other: Any = channel_of(harness.endpoint.port, other_certificate())
-        told, stop, reasons = 0, False, set[str]()
+        reported, stop, reasons = 0, False, set[str]()
 
         async def noisy() -> None:
-            nonlocal told
+            nonlocal reported
             while not stop:
                 try:
                     await harness.unary(ACT)(b"")
                 except grpc.aio.AioRpcError as error:
                     reasons.add(reason_in(status_in(error)))
-                told += 1
+                reported += 1
 
         flood = [asyncio.create_task(noisy()) for _ in range(at_once)]
-        await until(lambda: told > 2 * at_once)
+        await until(lambda: reported > 2 * at_once)
         waits = []
         for nth in range(40):
-            before = told
+            before = reported
             data = play_pb2.ActRequest(round_version=nth).SerializeToString()
             assert await other.unary_unary(ACT)(data, timeout=20)
-            waits.append(told - before)
+            waits.append(reported - before)
         stop = True
         await asyncio.gather(*flood)
         await other.close()
@@ -291,12 +291,12 @@ async def test_a_flood_on_streams_is_refused_in_band_and_slowed_down() -> None:
 
         async def read(stream: Any) -> None:
             nonlocal refusals
-            async for told in stream:
-                if told.WhichOneof("response") == "error":
-                    assert reason_in(told.error) == "PARTY_LIMIT"
-                    assert told.request_id
-                    assert told.error.code == grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
-                    assert retry_of(told.error) >= RETRY_MS
+            async for reported in stream:
+                if reported.WhichOneof("response") == "error":
+                    assert reason_in(reported.error) == "PARTY_LIMIT"
+                    assert reported.request_id
+                    assert reported.error.code == grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
+                    assert retry_of(reported.error) >= RETRY_MS
                     refusals += 1
 
         flood = [asyncio.create_task(part(stream)) for stream in streams for part in (write, read)]

@@ -82,8 +82,8 @@ def test_a_dossier_is_made_signed_and_made_again_byte_for_byte(tmp_path: Path) -
     assert shown  # most of their tests were not among the two that ran
     assert "SHA-256" in next(iter(bundle.verify(out, keyid=NODE_KEY.keyid)))
 
-    told = {row["name"]: row["told"] for row in document["steps"]}
-    assert told["battery-300"].endswith("12 of 33 tests not applicable, 0 rejected")
+    reported = {row["name"]: row["reported"] for row in document["steps"]}
+    assert reported["battery-300"].endswith("12 of 33 tests not applicable, 0 rejected")
     generator = {row["clause"]: row["result"] for row in document["clauses"][0]["clauses"]}
     assert generator["3.2.2"] == "not run"  # which names the coupon collector, among others
 
@@ -145,9 +145,9 @@ def silent(_what: str, _done: int, _total: int) -> None:
 def test_a_result_is_kept_as_long_as_its_inputs_are_the_same(tmp_path: Path) -> None:
     runs: list[int] = []
 
-    def run(parameters: Mapping[str, Any], _told: object) -> dict[str, Any]:
+    def run(parameters: Mapping[str, Any], _reported: object) -> dict[str, Any]:
         runs.append(parameters["size"])
-        return {"verdict": "passed", "told": "", "size": parameters["size"]}
+        return {"verdict": "passed", "reported": "", "size": parameters["size"]}
 
     step = DossierStep("probe", "Probe", run, {"size": 1}, ("rng/scaling.py",))
     assert not Work(tmp_path, resume=True).do(step, silent).is_kept
@@ -163,7 +163,7 @@ def test_a_result_is_kept_as_long_as_its_inputs_are_the_same(tmp_path: Path) -> 
 
 def test_an_input_is_every_byte_of_what_a_step_reads(tmp_path: Path) -> None:
     (tmp_path / "rng").mkdir()
-    step = DossierStep("probe", "Probe", lambda _parameters, _told: {}, {}, ("rng",))
+    step = DossierStep("probe", "Probe", lambda _parameters, _reported: {}, {}, ("rng",))
     seen = set()
     for number, text in enumerate(("", "a", "b")):
         root = tmp_path / str(number)
@@ -177,8 +177,8 @@ def test_an_input_is_every_byte_of_what_a_step_reads(tmp_path: Path) -> None:
 
 
 def done(name: str, **result: Any) -> Done:
-    step = DossierStep(name, name, lambda _parameters, _told: {}, {})
-    return Done(step, {"told": "", **result}, "0" * 64, 0.0, is_kept=False)
+    step = DossierStep(name, name, lambda _parameters, _reported: {}, {})
+    return Done(step, {"reported": "", **result}, "0" * 64, 0.0, is_kept=False)
 
 
 def test_the_verdict_is_no_better_than_its_worst_step() -> None:
@@ -259,20 +259,20 @@ def test_mutants_are_told_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path:
     target = {"path": "a.py", "sha256": sha256, "mutants": 3, "killed": 1, "timeout": 1}
     survivor = {"line": 7, "function": "f", "before": "<", "after": "<="}
 
-    def told(why: str, **other: Any) -> tuple[str, str]:
+    def reported(why: str, **other: Any) -> tuple[str, str]:
         targets = [{**target, "survived": [{**survivor, "why": why}]}]
         document = {**head, "targets": targets, **other}
         (tmp_path / "certification" / "mutants.json").write_text(json.dumps(document))
         result = software.run_mutants({}, silent)
-        return result["verdict"], result["told"]
+        return result["verdict"], result["reported"]
 
-    assert told("the same for every n") == ("passed", "2 of 3 mutants noticed, 1 survived, 0 unexplained")
-    assert told("") == ("failed", "2 of 3 mutants noticed, 1 survived, 1 unexplained")
-    assert told("same", not_run=["b.py"])[0] == "not run"
-    assert told("same", sample={"mutants": 3, "seed": 1})[0] == "not run"
-    assert told("same", targets=[])[0] == "not run"
+    assert reported("the same for every n") == ("passed", "2 of 3 mutants noticed, 1 survived, 0 unexplained")
+    assert reported("") == ("failed", "2 of 3 mutants noticed, 1 survived, 1 unexplained")
+    assert reported("same", not_run=["b.py"])[0] == "not run"
+    assert reported("same", sample={"mutants": 3, "seed": 1})[0] == "not run"
+    assert reported("same", targets=[])[0] == "not run"
     source.write_bytes(b"pass \n")
-    assert told("same")[0] == "not run"
+    assert reported("same")[0] == "not run"
 
 
 # --- the bill of materials ---
@@ -366,12 +366,12 @@ def test_batteries_of_others_have_passed_when_all_of_them_have(
     monkeypatch.setattr(programs, "run_all", lambda *_, **__: outcomes)
     found = chance.run_programs({"megabytes": 1}, lambda *_: None)
     assert found["verdict"] == verdict
-    assert f"{words.count('passed')} passed" in found["told"]
+    assert f"{words.count('passed')} passed" in found["reported"]
 
 
 def test_a_sequence_of_too_few_cycles_is_not_called_passed() -> None:
     words = []
     for seed in ("00", "02"):
         found = chance.run_sp800_22({"seed": seed, "sequences": 1, "alpha": 0.01}, lambda *_: None)
-        words.append((found["verdict"], "162 of 188 tests applicable" in found["told"]))
+        words.append((found["verdict"], "162 of 188 tests applicable" in found["reported"]))
     assert words == [("passed", False), ("not run", True)]

@@ -73,7 +73,7 @@ async def test_it_counts_what_the_server_counts(tmp_path: Path) -> None:
             await player.sit(50_000)
             for _ in range(8):
                 await (player.play(50, trips=50) if game == "uth-solo" else player.play(50, aa=50))
-        while await harness.services.monitoring.look():
+        while await harness.services.monitoring.poll():
             pass
         measured, _ = await harness.services.monitoring.measured()
     watch = monitor.run([written(tmp_path, list(export_lines(tmp_path)))])
@@ -92,23 +92,23 @@ def test_a_large_record_from_its_export_and_from_its_log(tmp_path: Path, capsys:
         [b"a first entry that names another shard", *(parse_line(line).envelope for line in factory.lines)],
     )
     assert main(["monitor", export]) == 0
-    told = capsys.readouterr().out
+    result = capsys.readouterr().out
     assert main(["monitor", str(tmp_path / "log")]) == 0
-    assert capsys.readouterr().out == told
+    assert capsys.readouterr().out == result
     # A table of three: its first seat counts. Of the two voids one has revealed its cards.
-    assert "uth-seven-box: 1 rounds (0 void, 2 seats not counted)" in told
-    assert "uth-solo: 3 rounds (2 void, 1 seats not counted)" in told
-    assert "casino-holdem: 2 rounds" in told
-    assert told.endswith("0 rounds are open, or wait for one that began before them\nwithin the bands\n")
+    assert "uth-seven-box: 1 rounds (0 void, 2 seats not counted)" in result
+    assert "uth-solo: 3 rounds (2 void, 1 seats not counted)" in result
+    assert "casino-holdem: 2 rounds" in result
+    assert result.endswith("0 rounds are open, or wait for one that began before them\nwithin the bands\n")
 
 
 def test_a_server_that_cheats_alarms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export = written(tmp_path, cheated(1_000))
     assert main(["monitor", export]) == 1
-    told = capsys.readouterr().out
-    assert "ALARM" in told
-    assert "showdown life: alarmed, first seen at 1,000 rounds" in told
-    assert told.endswith("alarm\n")
+    result = capsys.readouterr().out
+    assert "ALARM" in result
+    assert "showdown life: alarmed, first seen at 1,000 rounds" in result
+    assert result.endswith("alarm\n")
     assert main(["monitor", "--json", export]) == 1
     document = json.loads(capsys.readouterr().out)
     (ruleset,) = document["rulesets"]
@@ -171,9 +171,9 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path, capsys: pytest.CaptureFix
     factory = large_factory()
     finals = [line for line in factory.lines if b"round-final" in line]
     assert main(["monitor", written(tmp_path, finals)]) == 2
-    told = capsys.readouterr().out
-    assert f"not counted: {len(finals)} finals without their opening\n" in told
-    assert told.endswith("nothing to judge\n")
+    result = capsys.readouterr().out
+    assert f"not counted: {len(finals)} finals without their opening\n" in result
+    assert result.endswith("nothing to judge\n")
     for place, reason in (
         (str(tmp_path / "none.jsonl"), "No such file"),
         (written(tmp_path, [b"{}"], "broken.jsonl"), "line 1"),
@@ -256,9 +256,9 @@ def test_decisions_are_told_and_a_cheat_is_seen_through_them(
     monkeypatch.setattr(monitor, "_strategy", lambda _: strategy)
     export = written(tmp_path, cheated(500))
     assert main(["monitor", "--decisions", export]) == 1
-    told = capsys.readouterr().out
-    assert "decisions of 500 rounds cost" in told
-    assert "expected of these players" in told
+    result = capsys.readouterr().out
+    assert "decisions of 500 rounds cost" in result
+    assert "expected of these players" in result
     assert main(["monitor", "--decisions", "--json", export]) == 1
     decisions = json.loads(capsys.readouterr().out)["rulesets"][0]["decisions"]
     assert decisions["evidence"] >= decisions["limit"]

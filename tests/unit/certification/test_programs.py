@@ -188,11 +188,11 @@ echo "no anomalies in 12 test result(s)" """,
     )
     assert command.main(["--programs", "--megabytes", "2", "--json"]) == 2  # one is void
     document = json.loads(capsys.readouterr().out)
-    told = {row["program"]: (row["word"], row["detail"]) for row in document["programs"]}
-    assert told["ent"] == ("passed", "p 0.847, chi-square 250.0 of 2000000 bytes, 7.99 bits a byte")
-    assert told["PractRand"] == ("passed", "12 results at the last length")
-    assert told["rngtest"] == ("void", "no counts of blocks")
-    assert [told[name][0] for name in ("dieharder", "NIST STS", "TestU01")] == ["not run"] * 3
+    result = {row["program"]: (row["word"], row["detail"]) for row in document["programs"]}
+    assert result["ent"] == ("passed", "p 0.847, chi-square 250.0 of 2000000 bytes, 7.99 bits a byte")
+    assert result["PractRand"] == ("passed", "12 results at the last length")
+    assert result["rngtest"] == ("void", "no counts of blocks")
+    assert [result[name][0] for name in ("dieharder", "NIST STS", "TestU01")] == ["not run"] * 3
 
 
 def test_programs_that_misbehave_are_void_and_stop_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,13 +207,13 @@ def test_programs_that_misbehave_are_void_and_stop_nobody_else(tmp_path: Path, m
     )
     (tmp_path / "RNG_test").write_bytes(b"\x7fELF and no more")
     monkeypatch.setattr(programs, "LIMIT_S", 1.0)
-    told = {outcome.program: (outcome.word, outcome.detail) for outcome in programs.run_all(1)}
-    assert told["ent"] == ("void", "ended by signal 9")
-    assert told["rngtest"] == ("void", "no counts of blocks")
-    assert told["dieharder"] == told["NIST STS"] == ("void", "no end after 1 s")
-    assert told["PractRand"][0] == "void"
-    assert "Exec format error" in told["PractRand"][1]
-    assert told["TestU01"][0] == "not run"
+    result = {outcome.program: (outcome.word, outcome.detail) for outcome in programs.run_all(1)}
+    assert result["ent"] == ("void", "ended by signal 9")
+    assert result["rngtest"] == ("void", "no counts of blocks")
+    assert result["dieharder"] == result["NIST STS"] == ("void", "no end after 1 s")
+    assert result["PractRand"][0] == "void"
+    assert "Exec format error" in result["PractRand"][1]
+    assert result["TestU01"][0] == "not run"
     (tmp_path / "assess").write_text("#!/bin/sh\nkill -11 $$\n")
     assert programs.run(programs.PROGRAMS[3], 125_000) == ProgramOutcome("NIST STS", "void", "ended by signal 11")
 

@@ -210,9 +210,9 @@ def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
     assert recorded.unread == {"voids that reveal no transcript": 1}
     assert {seat.status for seat in taken} == {"settled", "void"}
     assert len(recorded.transcripts) < len(taken)  # a deal of three seats is one draw
-    told = len(taken)
+    result = len(taken)
     assert rounds.read([path, path], taken.append).transcripts == recorded.transcripts
-    assert len(taken) == 2 * told  # each round once, though the file comes twice
+    assert len(taken) == 2 * result  # each round once, though the file comes twice
     path.write_bytes(b"".join(line for line in small_factory().export().splitlines(keepends=True)[4:]))
     assert rounds.read([path], taken.append).unread == {"finals without their opening": 1}
 

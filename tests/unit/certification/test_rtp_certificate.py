@@ -17,7 +17,7 @@ import pytest
 from certification.__main__ import main
 from certification.rtp import certificate as module
 from certification.rtp.certificate import Enumerated, EnumerationError, certificate, format_certificate
-from certification.rtp.command import DIRECTORY, tell
+from certification.rtp.command import DIRECTORY, emit
 from certification.rtp.enumeration import DEALS, count, play
 from certification.rtp.payments import payments_of
 from certification.rtp.returns import format_decimal, format_fraction, format_root, main_moments
@@ -285,7 +285,7 @@ def test_roots_are_rounded(value: Fraction, text: str) -> None:
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
 def test_a_certificate_is_told_to_people(ruleset_id: str) -> None:
     said = document(ruleset_id)
-    text = "\n".join(tell(said))
+    text = "\n".join(emit(said))
     for row in FRACTION_ROWS:
         assert said[row] in text
     assert said["standard_deviation"] in text
@@ -298,33 +298,33 @@ def test_the_command_prints_and_checks_a_certificate(
     monkeypatch.setattr("certification.rtp.command.Enumerated", lambda _: casino)
     monkeypatch.setattr("certification.rtp.command.certificate", lambda *_: document("casino-holdem"))
     assert main(["rtp", "casino-holdem", "--json", "--check", "--write", str(tmp_path)]) == 0
-    out, told = capsys.readouterr()
+    out, result = capsys.readouterr()
     assert out == committed("casino-holdem") == next(tmp_path.iterdir()).read_text("ascii")
-    assert "seven-card hands" in told
-    assert "is this one" in told
+    assert "seven-card hands" in result
+    assert "is this one" in result
     monkeypatch.setattr("certification.rtp.command.DIRECTORY", tmp_path / "none")
     assert main(["rtp", "casino-holdem", "--check"]) == 1
-    out, told = capsys.readouterr()
+    out, result = capsys.readouterr()
     assert "return_initial" in out
-    assert "is missing or says something else" in told
+    assert "is missing or says something else" in result
 
 
 def test_the_readings_stand_beside_what_is_published() -> None:
     """U-12 and C-9: which reading of H-5 is the document's is seen on one line."""
-    lines = {line[:26].rstrip(): line[26:].split() for line in tell(document("casino-holdem"))}
+    lines = {line[:26].rstrip(): line[26:].split() for line in emit(document("casino-holdem"))}
     assert lines["main, per initial stake"] == ["97.84", "%", "97.8424", "%", "95.8410", "%"]
     assert lines["main, per total stake"] == ["-", "99.1827", "%", "98.3927", "%"]
     assert lines["aa, per initial stake"] == ["93.74", "%", "93.7417", "%", "93.7417", "%"]
-    lines = {line[:26].rstrip(): line[26:].split() for line in tell(document("uth-online"))}
+    lines = {line[:26].rstrip(): line[26:].split() for line in emit(document("uth-online"))}
     assert lines["trips, per initial stake"][:4] == ["96.50", "%", "96.5021", "%"]
     assert lines["main, per total stake"][:4] == ["99.47", "%", "99.4738", "%"]
-    assert "- " in next(line for line in tell(document("uth-lugano")) if line.startswith("main, per initial"))
+    assert "- " in next(line for line in emit(document("uth-lugano")) if line.startswith("main, per initial"))
 
 
 def test_ties_are_told_by_street() -> None:
-    (line,) = [line for line in tell(document("uth-solo")) if line.startswith("exactly indifferent")]
+    (line,) = [line for line in emit(document("uth-solo")) if line.startswith("exactly indifferent")]
     assert "0 of the 169 holes before the flop, 0.000000000000 % of rounds on the flop, 0.004201894235 % on" in line
-    (line,) = [line for line in tell(document("casino-holdem")) if line.startswith("exactly indifferent")]
+    (line,) = [line for line in emit(document("casino-holdem")) if line.startswith("exactly indifferent")]
     assert "0.000138516945 % of rounds on the flop, 0.000000000000 % on the river" in line
 
 

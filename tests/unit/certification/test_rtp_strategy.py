@@ -125,8 +125,8 @@ def test_a_grid_says_whose_it_is(strategies: dict[tuple[str, bool], Strategy]) -
 
 
 def test_a_share_is_always_or_never_only_if_it_is() -> None:
-    told = [command._told_share(Fraction(share, 100_000)) for share in (0, 1, 49_950, 99_949, 99_999, 100_000)]
-    assert told == ["0.0%", "0.1%", "50.0%", "99.9%", "99.9%", "100.0%"]
+    reported = [command._reported_share(Fraction(share, 100_000)) for share in (0, 1, 49_950, 99_949, 99_999, 100_000)]
+    assert reported == ["0.0%", "0.1%", "50.0%", "99.9%", "99.9%", "100.0%"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_player_who_plays_otherwise_is_seen(casino: Enumerated) -> None:
 def test_the_simulation_is_the_same_in_other_processes(casino: Enumerated, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "_CHUNK", 150)
     seen: list[int] = []
-    alone = simulation.simulate(decisions_of(casino), 400, seed=b"\x03", told=seen.append)
+    alone = simulation.simulate(decisions_of(casino), 400, seed=b"\x03", reported=seen.append)
     assert seen == [150, 300, 400]
     assert simulation.simulate(decisions_of(casino), 400, seed=b"\x03", workers=2) == alone
 

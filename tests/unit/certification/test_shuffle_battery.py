@@ -311,11 +311,11 @@ def test_the_decision_rule() -> None:
 
 
 def test_a_rejection_is_repeated_once_on_four_times_as_many_fresh_decks(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requested = []
     waiting: list[float] = []
 
     def run_once(_source: object, count: int, _alpha: float, *, first: int = 0, **_: object) -> battery.Run:
-        asked.append((count, first))
+        requested.append((count, first))
         return battery.judged("", count, (result("one", waiting.pop(0)),), 0.01)
 
     monkeypatch.setattr(battery, "run_once", run_once)
@@ -330,7 +330,7 @@ def test_a_rejection_is_repeated_once_on_four_times_as_many_fresh_decks(monkeypa
         waiting[:] = outcomes
         verdict = battery.run_battery(source, 15_000)
         assert (verdict.word, len(verdict.runs)) == (word, runs)
-    assert asked[1:3] == [(15_000, 0), (60_000, 2)]
+    assert requested[1:3] == [(15_000, 0), (60_000, 2)]
     waiting[:] = [0.005]
     assert battery.run_battery(source, 15_000, can_repeat=False).word == "failed"
     waiting[:] = [0.5]
@@ -356,8 +356,8 @@ def test_too_few_decks_are_not_applicable_and_never_pass() -> None:
     assert reasons["raw bytes"] == "no raw output to look at"
     with pytest.raises(ValueError, match="1 decks are too few"):
         battery.run_once(Seeded(b""), 1)
-    told = {result.name: result.reason for result in battery.run_once(Planted(defects.CAUGHT[0], 1), 300).results}
-    assert told["bytes consumed"] == "the source does not tell"
+    reported = {result.name: result.reason for result in battery.run_once(Planted(defects.CAUGHT[0], 1), 300).results}
+    assert reported["bytes consumed"] == "the source does not tell"
 
 
 def test_p_values_are_uniform_over_replicates_and_a_bad_law_is_seen() -> None:

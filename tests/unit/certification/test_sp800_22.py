@@ -179,7 +179,7 @@ def test_the_publications_examples_on_e() -> None:
         assert example(row["test"], bits, row["params"]) == pytest.approx(p, abs=NEAR)
 
 
-def register_length(bits: list[int]) -> int:
+def regulator_length(bits: list[int]) -> int:
     """Berlekamp and Massey once more, plainly, on lists."""
     now, last, length, since = [1] + [0] * len(bits), [1] + [0] * len(bits), 0, -1
     for place, bit in enumerate(bits):
@@ -200,15 +200,15 @@ def test_linear_complexity_of_short_and_of_long_sequences() -> None:
     for length in (1, 2, 3, 63, 64, 65, 127, 128, 129, 190, 256):
         for share in (0.05, 0.5):
             bits = (source.random(length) < share).astype(np.uint8)
-            assert structure.complexity(bits) == register_length(bits.tolist())
+            assert structure.complexity(bits) == regulator_length(bits.tolist())
     state = [1] + [0] * 88
-    for _ in range(5000):  # a register of 89 places, x^89 + x^38 + 1
+    for _ in range(5000):  # a regulator of 89 places, x^89 + x^38 + 1
         state.append(state[-89] ^ state[-51])
     assert structure.complexity(np.array(state, np.uint8)) == 89
 
 
 def windings(order: int, tap: int) -> Bytes:
-    """A ring of 2^order bits in which every window of so many bits stands once (de Bruijn), from a register."""
+    """A ring of 2^order bits in which every window of so many bits stands once (de Bruijn), from a regulator."""
     state = [1] + [0] * (order - 1)
     for place in range((1 << order) - 1 - order):
         state.append(state[place] ^ state[place + tap])
@@ -290,7 +290,7 @@ def spoilt(name: str) -> Bytes:
         bits[::64] = 0
     elif name == "a weak wave":
         bits[::10] = np.arange(N // 10) % 2
-    elif name == "short registers":
+    elif name == "short regulators":
         rows = np.tile(bits[:400].reshape(8, 50), (1, 20))
         bits[:] = np.resize(rows, N)
     return bits
@@ -303,7 +303,7 @@ def spoilt(name: str) -> Bytes:
         ("a block again", "serial p2"),
         ("a stuck bit", "frequency"),
         ("a weak wave", "dft"),
-        ("short registers", "linear_complexity"),
+        ("short regulators", "linear_complexity"),
     ],
 )
 def test_planted_faults_fail(fault: str, seen_by: str) -> None:
@@ -354,14 +354,14 @@ def test_files_of_bytes_and_of_characters_say_the_same(tmp_path: Path, capsys: p
     (tmp_path / "raw").write_bytes(np.packbits(bits).tobytes())
     text = "".join(map(str, bits.tolist()))
     (tmp_path / "text").write_text("\n".join(text[start : start + 61] for start in range(0, 80_000, 61)))
-    told = []
+    result = []
     for name in ("raw", "text"):
         assert command.main([str(tmp_path / name), "--length", "8000", "--workers", "1", "--json"]) == 0
-        told.append(json.loads(capsys.readouterr().out))
-    assert (told[0]["format"], told[1]["format"]) == ("raw", "ascii")
-    assert told[0]["sequences"] == 10
-    assert told[0]["p_values"] == told[1]["p_values"]
-    by_test = {row["test"]: row for row in told[0]["p_values"]}
+        result.append(json.loads(capsys.readouterr().out))
+    assert (result[0]["format"], result[1]["format"]) == ("raw", "ascii")
+    assert result[0]["sequences"] == 10
+    assert result[0]["p_values"] == result[1]["p_values"]
+    by_test = {row["test"]: row for row in result[0]["p_values"]}
     assert by_test["frequency"]["p"][3] == pytest.approx(counts.frequency(bits[24_000:32_000]))
     assert by_test["rank"] == {
         "test": "rank",
@@ -429,8 +429,8 @@ def test_files_that_will_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_processes_change_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "bits"
     path.write_bytes(np.packbits(sequence("e")[:32_000]).tobytes())
-    told = []
+    result = []
     for workers in ("1", "2"):
         assert command.main([str(path), "--length", "16000", "--workers", workers, "--json"]) == 0
-        told.append(json.loads(capsys.readouterr().out)["p_values"])
-    assert told[0] == told[1]
+        result.append(json.loads(capsys.readouterr().out)["p_values"])
+    assert result[0] == result[1]

@@ -193,7 +193,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         parse_time(text)
 
 
-def told_by_the_library(text: str) -> int | None:
+def reported_by_the_library(text: str) -> int | None:
     """The milliseconds of a text in the one form, by another reader."""
     if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text, re.ASCII) is None:
         return None
@@ -206,7 +206,7 @@ def told_by_the_library(text: str) -> int | None:
 
 @given(st.one_of(st.text(max_size=30), st.from_regex(r"\A\d{4}-[01]\d-[0-3]\dT[0-2]\d:\d\d:[0-6]\d\.\d{3}Z\Z")))
 def test_two_readers_agree_on_what_is_a_time(text: str) -> None:
-    expected = told_by_the_library(text)
+    expected = reported_by_the_library(text)
     if expected is None:
         with pytest.raises(FormatError):
             parse_time(text)

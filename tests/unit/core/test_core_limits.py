@@ -18,7 +18,7 @@ from rgs.core.errors import (
     StakeLimitError,
 )
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
-from rgs.core.limits import DURATION_MS_MAX, Room, SessionLimits, room_of
+from rgs.core.limits import DURATION_MS_MAX, Headroom, SessionLimits, headroom_of
 from rgs.core.sessions import Session, SessionStatus
 
 MOST = {
@@ -48,32 +48,32 @@ def test_a_statement_names_the_limits_that_are_set() -> None:
 @pytest.mark.parametrize(
     ("limits", "money", "room"),
     [
-        (SessionLimits(), Participation(1000, 300, 100), Room(800, None, None)),
+        (SessionLimits(), Participation(1000, 300, 100), Headroom(800, None, None)),
         # 200 lost so far: 300 of 500 are left to lose; 300 staked so far: 100 of 400 are left to stake.
-        (SessionLimits(loss_minor=500), Participation(1000, 300, 100), Room(800, 300, None)),
-        (SessionLimits(stake_minor=400), Participation(1000, 300, 100), Room(800, None, 100)),
+        (SessionLimits(loss_minor=500), Participation(1000, 300, 100), Headroom(800, 300, None)),
+        (SessionLimits(stake_minor=400), Participation(1000, 300, 100), Headroom(800, None, 100)),
         # What was won may be lost again.
-        (SessionLimits(loss_minor=500), Participation(1000, 300, 900), Room(1600, 1100, None)),
+        (SessionLimits(loss_minor=500), Participation(1000, 300, 900), Headroom(1600, 1100, None)),
         # Nothing is less than nothing.
-        (SessionLimits(loss_minor=100, stake_minor=200), Participation(1000, 300, 100), Room(800, 0, 0)),
+        (SessionLimits(loss_minor=100, stake_minor=200), Participation(1000, 300, 100), Headroom(800, 0, 0)),
     ],
 )
-def test_the_room_that_is_left(limits: SessionLimits, money: Participation, room: Room) -> None:
-    assert room_of(limits, money) == room
+def test_the_room_that_is_left(limits: SessionLimits, money: Participation, room: Headroom) -> None:
+    assert headroom_of(limits, money) == room
 
 
 @pytest.mark.parametrize(
     ("room", "cost_minor", "error", "limit"),
     [
-        (Room(99, 99, 99), 100, InsufficientBalanceError, 99),
-        (Room(100, 99, 98), 100, LossLimitError, 99),
-        (Room(100, 100, 98), 100, StakeLimitError, 98),
-        (Room(100, None, 98), 100, StakeLimitError, 98),
-        (Room(100, 0, None), 1, LossLimitError, 0),
-        (Room(99, None, None), 100, InsufficientBalanceError, 99),
+        (Headroom(99, 99, 99), 100, InsufficientBalanceError, 99),
+        (Headroom(100, 99, 98), 100, LossLimitError, 99),
+        (Headroom(100, 100, 98), 100, StakeLimitError, 98),
+        (Headroom(100, None, 98), 100, StakeLimitError, 98),
+        (Headroom(100, 0, None), 1, LossLimitError, 0),
+        (Headroom(99, None, None), 100, InsufficientBalanceError, 99),
     ],
 )
-def test_the_first_reason_is_told(room: Room, cost_minor: int, error: type[RgsError], limit: int) -> None:
+def test_the_first_reason_is_told(room: Headroom, cost_minor: int, error: type[RgsError], limit: int) -> None:
     assert room.reason_against(cost_minor) == error.reason
     with pytest.raises(error) as caught:
         room.verify_covers(cost_minor, "bets", "U-11")
@@ -90,7 +90,7 @@ def test_what_the_room_covers_keeps_every_limit_and_nothing_more_would(
     limits: SessionLimits, bought: int, staked: int, returned: int, cost: int
 ) -> None:
     money = Participation(bought + staked, staked, returned)
-    room = room_of(limits, money)
+    room = headroom_of(limits, money)
     after = replace(money, staked_minor=staked + cost)
     kept = (
         after.balance_minor >= 0
@@ -103,7 +103,7 @@ def test_what_the_room_covers_keeps_every_limit_and_nothing_more_would(
     if kept:
         room.verify_covers(cost, "bets", "U-11")
         # Staking takes the same from every side: what is left covers exactly what it covered before, less the cost.
-        assert room_of(limits, after).minor == room.minor - cost
+        assert headroom_of(limits, after).minor == room.minor - cost
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def test_a_session_may_start_rounds_until_its_time_is_up() -> None:
     for now in (7000, 9000):
         with pytest.raises(DurationLimitError) as caught:
             limited.verify_duration(now)
-        told = {"limit": "6000", "value": str(now - 1000), "session_id": SESSION.session_id}
-        assert caught.value.metadata == told
+        result = {"limit": "6000", "value": str(now - 1000), "session_id": SESSION.session_id}
+        assert caught.value.metadata == result
 
 
 def test_a_session_in_which_nothing_happens_ends_its_right_to_start() -> None:
@@ -147,5 +147,5 @@ def test_a_session_in_which_nothing_happens_ends_its_right_to_start() -> None:
 
 def test_the_room_of_a_session_is_that_of_its_participation() -> None:
     session = replace(SESSION, limits=SessionLimits(loss_minor=50), participation=Participation(bought_minor=80))
-    assert session.room == Room(80, 50, None)
-    assert session.room.minor == 50
+    assert session.headroom == Headroom(80, 50, None)
+    assert session.headroom.minor == 50

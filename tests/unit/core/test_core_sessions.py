@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from rgs.core.errors import (
-    AffairPendingError,
     NumberExpectedError,
+    OperationPendingError,
     ParticipationEndedError,
     ParticipationMissingError,
     ParticipationOpenError,
@@ -41,7 +41,7 @@ PENDING = replace(OPEN, status=SessionStatus.PENDING)
 
 
 def busy(session: Session) -> Session:
-    return replace(session, pending_affair="A" * 26)
+    return replace(session, pending_operation="A" * 26)
 
 
 Step = Callable[[Session], None]
@@ -57,7 +57,7 @@ REFUSED: list[tuple[str, Session, type[RgsError]]] = [
     *((step, busy(CLOSED), SessionClosedError) for step in STEPS),
     *((step, PENDING, RegulatorUnavailableError) for step in STEPS),
     *((step, busy(PENDING), RegulatorUnavailableError) for step in STEPS),
-    *((step, busy(PLAYING), AffairPendingError) for step in STEPS),
+    *((step, busy(PLAYING), OperationPendingError) for step in STEPS),
     *((step, PLAYING, RoundOpenError) for step in STEPS),
     ("buy", ENDED, ParticipationEndedError),
     ("start", ENDED, ParticipationEndedError),
@@ -99,9 +99,9 @@ def test_refusals_name_what_stands_in_the_way() -> None:
     with pytest.raises(RoundOpenError) as round_open:
         PLAYING.verify_may_close()
     assert round_open.value.metadata["round_id"] == PLAYING.open_round_id
-    with pytest.raises(AffairPendingError) as pending:
+    with pytest.raises(OperationPendingError) as pending:
         busy(BOUGHT).verify_may_end()
-    assert pending.value.metadata["affair_id"] == "A" * 26
+    assert pending.value.metadata["operation_id"] == "A" * 26
     with pytest.raises(ParticipationOpenError) as running:
         BOUGHT.verify_may_close()
     assert running.value.metadata == {"participation_id": BOUGHT.participation_id, "balance_minor": "500"}

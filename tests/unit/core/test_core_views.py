@@ -158,7 +158,7 @@ NO_ROUND: dict[str, tuple[dict[str, Any], int]] = {
     "pending": ({"status": SessionStatus.PENDING}, 7_000),
     "closed": ({"status": SessionStatus.CLOSED, "close_ms": START_MS + 6_000}, 7_000),
     "participation ended": ({"participation": Participation(61_200, 60_600, 0, 600, ended=True)}, 7_000),
-    "affair under way": ({"pending_affair": "01" + "0" * 24}, 7_000),
+    "operation under way": ({"pending_operation": "01" + "0" * 24}, 7_000),
     "time is up": ({"limits": SessionLimits(duration_ms=7_000)}, 7_000),
     "inactive": ({}, 5_001 + DEMO.inactivity_ms),
 }

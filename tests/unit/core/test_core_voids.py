@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rgs.core import games
 from rgs.core.cards import format_cards
 from rgs.core.games.types import Action, Phase
-from rgs.core.limits import Room
+from rgs.core.limits import Headroom
 from rgs.core.rounds import (
     DECK_UNRECOVERABLE,
     Revealed,
@@ -174,19 +174,19 @@ def test_a_paused_round_offers_nothing() -> None:
 
 
 REASONS = [
-    (Room(399, None, None), "INSUFFICIENT_BALANCE"),
-    (Room(400, 399, None), "LOSS_LIMIT"),
-    (Room(400, 400, 399), "STAKE_LIMIT"),
-    (Room(400, None, 399), "STAKE_LIMIT"),
+    (Headroom(399, None, None), "INSUFFICIENT_BALANCE"),
+    (Headroom(400, 399, None), "LOSS_LIMIT"),
+    (Headroom(400, 400, 399), "STAKE_LIMIT"),
+    (Headroom(400, None, 399), "STAKE_LIMIT"),
 ]
 
 
 @pytest.mark.parametrize(("room", "reason"), REASONS)
-def test_what_is_not_covered_says_why(room: Room, reason: str) -> None:
+def test_what_is_not_covered_says_why(room: Headroom, reason: str) -> None:
     round_ = replace(make_round("uth-solo"), funds_minor=room.minor)
-    view = round_view(round_, seat_after(round_), actions_hash=bytes(32), room=room)
-    told = {legal.action: (legal.available, legal.reason) for legal in view.legal_actions}
-    assert told == {
+    view = round_view(round_, seat_after(round_), actions_hash=bytes(32), headroom=room)
+    result = {legal.action: (legal.available, legal.reason) for legal in view.legal_actions}
+    assert result == {
         Action.CHECK: (True, None),
         Action.PLAY_4X: (False, reason),
         Action.PLAY_3X: (True, None),
@@ -195,16 +195,16 @@ def test_what_is_not_covered_says_why(room: Room, reason: str) -> None:
 
 def test_what_is_covered_needs_no_reason() -> None:
     round_ = make_round("uth-solo")
-    view = round_view(round_, seat_after(round_), actions_hash=bytes(32), room=Room(780, 780, 780))
+    view = round_view(round_, seat_after(round_), actions_hash=bytes(32), headroom=Headroom(780, 780, 780))
     assert all(legal.available and legal.reason is None for legal in view.legal_actions)
 
 
 @given(st.integers(0, 900), st.none() | st.integers(0, 900), st.none() | st.integers(0, 900))
 def test_a_free_way_on_is_always_open(balance: int, loss: int | None, stake: int | None) -> None:
-    room = Room(balance, loss, stake)
+    room = Headroom(balance, loss, stake)
     for game, actions in WAYS:
         round_ = replace(stopped(game, actions), funds_minor=room.minor)
-        legal = round_view(round_, seat_after(round_), actions_hash=bytes(32), room=room).legal_actions
+        legal = round_view(round_, seat_after(round_), actions_hash=bytes(32), headroom=room).legal_actions
         assert any(action.available and action.cost_minor == 0 for action in legal)
         for action in legal:
             assert action.available is (action.cost_minor <= room.minor)

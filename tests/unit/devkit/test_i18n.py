@@ -250,7 +250,7 @@ def test_the_language_of_the_environment(environment: dict[str, str], language: 
 def test_a_refusal_in_words_with_its_reason_and_facts() -> None:
     words = load_words("de")
     metadata = {"limit": "10", "field": "bets.ante", "value": "1", "empty": ""}
-    told = words.refusal("STAKE_BELOW_MINIMUM", "stake 1 is below", metadata)
-    assert told == "der Einsatz liegt unter dem Minimum [STAKE_BELOW_MINIMUM field=bets.ante limit=10 value=1]"
+    result = words.refusal("STAKE_BELOW_MINIMUM", "stake 1 is below", metadata)
+    assert result == "der Einsatz liegt unter dem Minimum [STAKE_BELOW_MINIMUM field=bets.ante limit=10 value=1]"
     assert words.refusal("", "socket closed", {}, "UNAVAILABLE") == "socket closed [UNAVAILABLE]"
     assert words.refusal("NEW_REASON", "a newer server", {}) == "a newer server [NEW_REASON]"

@@ -16,7 +16,7 @@ def test_the_launcher_knows_the_places_of_the_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "told"),
+    ("arguments", "environment", "reported"),
     [
         (["serve"], {}, "var/rgs/certified.json"),
         (["serve"], {"RGS_HOME": "a"}, "a/certified.json"),
@@ -28,14 +28,14 @@ def test_the_launcher_knows_the_places_of_the_settings() -> None:
 def test_where_the_launcher_looks_for_a_manifest(
     arguments: list[str],
     environment: dict[str, str],
-    told: str,
+    reported: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "named").mkdir()
     (tmp_path / "named" / "rgs.toml").write_text('certified = "below/it.json"\n')
-    assert isolation.certified_of(arguments, environment) == tmp_path / told
+    assert isolation.certified_of(arguments, environment) == tmp_path / reported
     (tmp_path / "named" / "rgs.toml").write_text("certified =")
     with pytest.raises(isolation.SurroundingsError, match=r"rgs\.toml cannot be read"):
         isolation.certified_of(["serve", "--home", "named"], {})

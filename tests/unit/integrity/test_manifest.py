@@ -144,8 +144,8 @@ def _run(folder: Path, steps: list[tuple[str, str]], *, guarded: bool) -> dict[s
     command += ["guarded" if guarded else "unguarded", json.dumps(steps)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told: dict[str, str] = json.loads(done.stdout)
-    return told
+    reported: dict[str, str] = json.loads(done.stdout)
+    return reported
 
 
 @pytest.fixture
@@ -178,14 +178,14 @@ def _plant_bytecode(folder: Path) -> None:
 def test_a_planted_bytecode_cache_runs_without_the_guard_and_not_with_it(installation: Path) -> None:
     _plant_bytecode(installation)
     assert _run(installation, [("rng.deck", "")], guarded=False)["rng.deck"] == "fooled"
-    told = _run(installation, [("rng.deck", "")], guarded=True)
-    assert told == {"rng.deck": "honest", "loaded": "as hashed"}
+    reported = _run(installation, [("rng.deck", "")], guarded=True)
+    assert reported == {"rng.deck": "honest", "loaded": "as hashed"}
 
 
 def test_what_changed_after_the_manifest_is_not_imported(installation: Path) -> None:
     path = installation / "rng" / "deck.py"
-    told = _run(installation, [("rng.deck", f"open({str(path)!r}, 'a').write('# later')")], guarded=True)
-    assert told["rng.deck"] == "rng.deck: has changed since it was hashed"
+    reported = _run(installation, [("rng.deck", f"open({str(path)!r}, 'a').write('# later')")], guarded=True)
+    assert reported["rng.deck"] == "rng.deck: has changed since it was hashed"
 
 
 def test_what_is_no_measured_source_is_not_imported(installation: Path) -> None:
@@ -194,12 +194,12 @@ def test_what_is_no_measured_source_is_not_imported(installation: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(installation / "rng" / "deck.py"), str(alone)], check=True)
     steps = [("rng.alone", ""), ("rng.late", f"open({str(installation / 'rng' / 'late.py')!r}, 'w').write('WORD = 1')")]
     assert _run(installation, [steps[0]], guarded=False)["rng.alone"] == "honest"
-    told = _run(installation, steps, guarded=True)
-    assert told["rng.alone"] == "rng.alone is no source file of the software manifest"
-    assert told["rng.late"] == "rng.late is no source file of the software manifest"
-    assert told["loaded"] == "as hashed"
+    reported = _run(installation, steps, guarded=True)
+    assert reported["rng.alone"] == "rng.alone is no source file of the software manifest"
+    assert reported["rng.late"] == "rng.late is no source file of the software manifest"
+    assert reported["loaded"] == "as hashed"
 
 
 def test_a_module_that_came_in_early_is_seen(installation: Path) -> None:
-    told = _run(installation, [("rng.deck", "")], guarded=False)
-    assert told["loaded"] == "rng was loaded before it was hashed: start the server with `rgs serve`"
+    reported = _run(installation, [("rng.deck", "")], guarded=False)
+    assert reported["loaded"] == "rng was loaded before it was hashed: start the server with `rgs serve`"

@@ -55,8 +55,8 @@ async def test_a_failure_is_told_when_it_changes_and_a_fault_of_ours_is_counted_
             one.background.run("work", rounds.work)
             await rounds.until(8)
             one.stopping.set()
-    told = [(line["event"], line["work"], type(line["exc_info"])) for line in logs]
-    assert told == [("background_work_failed", "work", kind) for kind in (UnavailableError, OSError, OSError)]
+    result = [(line["event"], line["work"], type(line["exc_info"])) for line in logs]
+    assert result == [("background_work_failed", "work", kind) for kind in (UnavailableError, OSError, OSError)]
     assert one.faults == ["BACKGROUND"] * 3
 
 

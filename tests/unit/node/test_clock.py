@@ -41,10 +41,10 @@ class Clocks:
 
     def hear(self, took_ms: int = 0) -> None:
         """The database's answer takes a while, and was given anywhere within it."""
-        asked_ms = self.clock.running_ms()
-        told_ms = self.database_ms
+        requested_ms = self.clock.running_ms()
+        reported_ms = self.database_ms
         self.pass_(took_ms)
-        self.clock.hear(told_ms, asked_ms)
+        self.clock.hear(reported_ms, requested_ms)
 
 
 @pytest.mark.parametrize("jump_ms", [JUMP_MS + 1, -JUMP_MS - 1, 3_600_000, -DAY_MS, 10 * DAY_MS])
@@ -280,16 +280,16 @@ def test_the_real_clocks_agree_and_go_on() -> None:
 
 def test_threads_may_ask_at_once() -> None:
     clock = SystemClock()
-    told: list[list[int]] = []
+    reported: list[list[int]] = []
 
     def ask() -> None:
-        told.append([clock.now_ms() for _ in range(2_000)])
+        reported.append([clock.now_ms() for _ in range(2_000)])
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(told) == 4
-    assert all(times == sorted(times) for times in told)
+    assert len(reported) == 4
+    assert all(times == sorted(times) for times in reported)
     assert clock.is_trusted

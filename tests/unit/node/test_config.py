@@ -118,12 +118,12 @@ def test_a_file_has_one_process(tmp_path: Path) -> None:
 
 
 def test_batch_scheduling_is_asked_for_only_where_it_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(os, "sched_setscheduler", lambda _pid, policy, _how: asked.append(policy))
+    requested: list[int] = []
+    monkeypatch.setattr(os, "sched_setscheduler", lambda _pid, policy, _how: requested.append(policy))
     schedule(load_config(tmp_path))
-    assert asked == []
+    assert requested == []
     schedule(load_config(tmp_path, {"sched_batch": True}))
-    assert asked == [os.SCHED_BATCH]
+    assert requested == [os.SCHED_BATCH]
 
 
 def test_batch_scheduling_that_is_refused_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from rgs.node.pki import (
     format_party_uri,
     is_development,
     issue_client,
-    issue_outward,
+    issue_peer_certificate,
     issue_server,
     load_certificate,
     load_issued,
@@ -104,7 +104,7 @@ def test_peers_that_hold_numbers_of_an_identifier_in_31_bits_read_every_certific
     authority: Issued, client: Issued, read: Callable[[int], bytes]
 ) -> None:
     server = issue_server(authority, ["localhost"], read, NOW_MS)
-    for one in (authority, client, server, issue_outward(authority, "node-1", read, NOW_MS)):
+    for one in (authority, client, server, issue_peer_certificate(authority, "node-1", read, NOW_MS)):
         for extension in one.certificate.extensions:
             assert max(map(int, extension.oid.dotted_string.split("."))) < 2**31, extension.oid  # as Go does
 

@@ -118,7 +118,7 @@ def test_the_last_words_of_a_process_that_dies_arrive(end: str) -> None:
 def test_where_the_reader_has_gone_the_process_writes_to_its_own_standard_error_again() -> None:
     status, log, said = run(
         "with BoundedStderr() as bounded:\n    os.kill(bounded._pid, signal.SIGKILL)\n    time.sleep(0.5)\n"
-        "    bounded.look()\n    os.write(2, b'heard again')\n    bounded.look()\n"
+        "    bounded.poll()\n    os.write(2, b'heard again')\n    bounded.poll()\n"
     )
     assert (status, said) == (0, b"heard again")
     assert log == [{"event": "stderr_reader_ended"}]
@@ -127,7 +127,7 @@ def test_where_the_reader_has_gone_the_process_writes_to_its_own_standard_error_
 def test_under_a_flood_the_log_has_one_line_in_ten_seconds() -> None:
     _, log, _ = run(
         f"with BoundedStderr() as bounded:\n    for _ in range(25):\n        os.write(2, {REFUSED!r} * 40)\n"
-        "        time.sleep(0.1)\n        bounded.look()\n"
+        "        time.sleep(0.1)\n        bounded.poll()\n"
     )
     assert sum(int(str(line["count"])) for line in log) == 1_000
     assert len(log) <= 2, "at once, and the rest at the end"

@@ -87,14 +87,14 @@ def test_who_gets_the_state_cannot_walk_back_to_what_was_drawn(monkeypatch: pyte
     drbg = make()
     for _ in range(50):
         before = bytes(drbg._v)
-        told = drbg.generate(64)
-        assert told == hashlib.sha512(before).digest(), "what the old state gives"
-        assert walked_back(drbg, 64) != told
+        result = drbg.generate(64)
+        assert result == hashlib.sha512(before).digest(), "what the old state gives"
+        assert walked_back(drbg, 64) != result
         assert before not in (bytes(drbg._v), bytes(drbg._c)), "and the old state is overwritten"
         drbg.reseed(bytes(range(64)))
     monkeypatch.setattr(HashDrbg, "_generate", without_the_hash)
-    told = drbg.generate(64)
-    assert walked_back(drbg, 64) == told
+    result = drbg.generate(64)
+    assert walked_back(drbg, 64) == result
 
 
 @pytest.mark.parametrize("n_bytes", [-1, 0, MAX_REQUEST_BYTES + 1])
@@ -131,7 +131,7 @@ def test_inputs_outside_the_limits_are_refused_and_leave_the_state() -> None:
 
 def test_a_refused_length_names_the_input_its_size_and_its_limits() -> None:
     long, drbg = bytes(MAX_INPUT_BYTES + 1), make()
-    for refused, told in (
+    for refused, result in (
         (lambda: HashDrbg(entropy_input=bytes(31), nonce=NONCE), "entropy_input has 31 bytes, 32..65536 allowed"),
         (lambda: HashDrbg(entropy_input=ENTROPY, nonce=bytes(15)), "nonce has 15 bytes, 16..65536 allowed"),
         (
@@ -144,7 +144,7 @@ def test_a_refused_length_names_the_input_its_size_and_its_limits() -> None:
     ):
         with pytest.raises(DrbgError) as caught:
             refused()
-        assert (caught.value.reason, caught.value.detail) == ("INPUT_LENGTH", told)
+        assert (caught.value.reason, caught.value.detail) == ("INPUT_LENGTH", result)
 
 
 def test_the_shortest_and_longest_inputs_are_taken() -> None:

@@ -86,11 +86,11 @@ def test_a_later_failure_shuts_the_source_for_good(
     assert isinstance(caught.value, HealthTestError) == (not reason.startswith("ENTROPY"))
     assert not entropy.healthy
     source.block = good
-    asked = len(source.served)
+    requested = len(source.served)
     with pytest.raises(EntropyError) as again:
         entropy.read(1)
     assert again.value.reason == reason
-    assert len(source.served) == asked  # a shut source does not even ask
+    assert len(source.served) == requested  # a shut source does not even ask
 
 
 def test_a_failing_second_block_gives_nothing_out_of_the_first(source: ScriptedSource) -> None:

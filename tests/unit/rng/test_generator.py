@@ -265,7 +265,7 @@ def test_a_generator_cannot_be_copied_or_pickled() -> None:
 
 def test_an_inherited_generator_is_zeroized_and_refuses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = Generator("node")
-    generator_module._disown()  # what os.register_at_fork calls in a child
+    generator_module._disown()  # what os.regulator_at_fork calls in a child
     assert not any(generator._drbg._v)
     assert not generator.healthy
     with monkeypatch.context() as child:
@@ -366,8 +366,8 @@ def test_nothing_secret_stands_in_a_repr_an_error_or_a_traceback(source: Scripte
     assert failure.__context__ is None
     assert failure.__cause__ is None
     traceback = failure.__traceback__
-    told = [repr(draws), str(draws), repr(generator), repr(generator.events()), repr(failure), str(failure)]
-    told += [repr(generator.entropy), repr(generator._drbg)]
+    result = [repr(draws), str(draws), repr(generator), repr(generator.events()), repr(failure), str(failure)]
+    result += [repr(generator.entropy), repr(generator._drbg)]
     while traceback:
         if (
             traceback.tb_frame.f_code.co_filename.endswith("generator.py")
@@ -375,9 +375,9 @@ def test_nothing_secret_stands_in_a_repr_an_error_or_a_traceback(source: Scripte
         ):
             values = traceback.tb_frame.f_locals.values()
             assert not [value for value in values if isinstance(value, bytes | bytearray)]
-            told += [repr(value) for value in values]
+            result += [repr(value) for value in values]
         traceback = traceback.tb_next
-    text = "\n".join(told)
+    text = "\n".join(result)
     for secret in secrets:
         assert secret.hex() not in text
         assert repr(secret)[2:-1] not in text

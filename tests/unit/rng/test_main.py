@@ -85,12 +85,12 @@ def test_wrong_usage_is_two(arguments: list[str], capfd: pytest.CaptureFixture[s
 
 
 def test_the_help_names_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:
-    for arguments, told in (([], ("{selftest,kat,export}", "--version ")), (["kat"], ("FILE [FILE ...]",))):
+    for arguments, result in (([], ("{selftest,kat,export}", "--version ")), (["kat"], ("FILE [FILE ...]",))):
         with pytest.raises(SystemExit) as caught:
             main([*arguments, "--help"])
         assert caught.value.code == 0
         out = capfd.readouterr().out
-        assert all(words in out for words in told)
+        assert all(words in out for words in result)
 
 
 def test_a_full_disk_ends_cleanly_and_leaves_no_file_open(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rgs.store.opening import open_parties, open_store
-from tests.support.service.guards import Opened
+from tests.support.service.guards import UnsealedDeck
 from tests.support.service.harness import ServiceHarness, open_harness
 from tests.support.service.player import Player
 from tests.support.store.databases import fresh_database
@@ -28,7 +28,7 @@ def anna(harness: ServiceHarness) -> Player:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnsealedDeck]:
     """Opens a harness over the one store, then over the other; again and again the same one."""
     if request.param == "sqlite":
         yield lambda **options: _open(tmp_path, None, **options)

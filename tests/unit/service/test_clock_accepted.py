@@ -12,7 +12,7 @@ from rgs.core.clock import APART_MS
 from rgs.core.errors import ClocksDifferError, DurationLimitError
 from rgs.core.limits import SessionLimits
 from rgs.service.timekeeping import SET_KEY
-from tests.support.service.guards import ADMIN, DAY_MS, Opened, cleared, clearing, guard, look
+from tests.support.service.guards import ADMIN, DAY_MS, UnsealedDeck, cleared, clearing, guard, poll
 from tests.support.service.harness import ServiceHarness
 from tests.support.service.player import Player
 
@@ -23,17 +23,17 @@ async def set_forward(harness: ServiceHarness, by_ms: int) -> None:
     """The machine's clock is set, its database's with it, and an admin accepts it."""
     harness.clock.jump(by_ms)
     harness.clock.database_ahead_ms += by_ms
-    await look(harness)
+    await poll(harness)
     assert await cleared(harness) == "OPEN"
 
 
 @pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
-async def test_a_word_against_the_database_is_refused_and_changes_nothing(opened: Opened, ahead_ms: int) -> None:
+async def test_a_word_against_the_database_is_refused_and_changes_nothing(opened: UnsealedDeck, ahead_ms: int) -> None:
     async with opened() as harness:
         is_file = await harness.store.clock_ms() is None
-        await look(harness)
+        await poll(harness)
         harness.clock.jump(-ahead_ms)
-        await look(harness)
+        await poll(harness)
         if is_file:  # nobody else knows the time
             assert await cleared(harness) == "OPEN"
             return
@@ -52,7 +52,7 @@ async def test_a_word_against_the_database_is_refused_and_changes_nothing(opened
         assert not guard(harness).closed
 
 
-async def test_what_is_told_of_an_open_round_counts_no_clock_that_was_set(opened: Opened) -> None:
+async def test_what_is_told_of_an_open_round_counts_no_clock_that_was_set(opened: UnsealedDeck) -> None:
     async with opened() as harness:
         anna = Player(harness)
         await anna.sit()
@@ -66,7 +66,7 @@ async def test_what_is_told_of_an_open_round_counts_no_clock_that_was_set(opened
             assert found.finish_ms - harness.clock.now_ms() == FINISH_MS - found.idle_ms
 
 
-async def test_a_view_offers_what_may_be_started_after_a_clock_was_set(opened: Opened) -> None:
+async def test_a_view_offers_what_may_be_started_after_a_clock_was_set(opened: UnsealedDeck) -> None:
     """The inactivity of a session begins anew with an admin's word; its view says so."""
     async with opened() as harness:
         anna = Player(harness)
@@ -83,7 +83,7 @@ async def test_a_view_offers_what_may_be_started_after_a_clock_was_set(opened: O
         await anna.start()
 
 
-async def test_the_time_limit_of_a_session_goes_by_the_signed_times(opened: Opened) -> None:
+async def test_the_time_limit_of_a_session_goes_by_the_signed_times(opened: UnsealedDeck) -> None:
     """An auditor compares the start of a round with the opening of its session and knows no admin's word: a session
     whose clock was set forward meanwhile ends early, and its players can open another.
     """
@@ -94,7 +94,7 @@ async def test_the_time_limit_of_a_session_goes_by_the_signed_times(opened: Open
         harness.clock.jump(2 * 3_600_000)
         assert (await anna.view()).time_left_ms == 3_600_000, "no time that is not trusted counts"
         harness.clock.database_ahead_ms = 2 * 3_600_000
-        await look(harness)
+        await poll(harness)
         assert await cleared(harness) == "OPEN"
         assert (await anna.view()).time_left_ms == 0
         with pytest.raises(DurationLimitError):

@@ -39,11 +39,11 @@ async def test_start_and_events_name_it_and_the_replay_takes_both(tmp_path: Path
     for size, wait in ((3, PERIOD_MS), (4, PERIOD_MS), (5, PERIOD_MS - 1), (5, 0), (6, 1)):
         harness.clock.tick(wait)
         known.append(note(size))
-        await news.look()
+        await news.poll()
     rows = [row async for row in harness.store.statements_in_order()]
     assert read_statement(rows[0].envelope)["checkpoint"] == {"origin": ORIGIN, "root": "03" * 32, "size": "3"}
-    told = [body for row in rows if (body := read_statement(row.envelope)).get("code") == "CHECKPOINT_KNOWN"]
-    assert [(body["subject"], body["after"]) for body in told] == [
+    result = [body for row in rows if (body := read_statement(row.envelope)).get("code") == "CHECKPOINT_KNOWN"]
+    assert [(body["subject"], body["after"]) for body in result] == [
         (ORIGIN, f"4 {'04' * 32}"),
         (ORIGIN, f"6 {'06' * 32}"),
     ]

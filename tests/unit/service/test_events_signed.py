@@ -11,7 +11,7 @@ from tests.support.service.oracles import stored_statements
 from tests.support.service.player import Player
 
 
-def told(folder: Path, code: str) -> list[dict[str, Any]]:
+def reported(folder: Path, code: str) -> list[dict[str, Any]]:
     bodies = [read_statement(row.envelope) for row in stored_statements(folder)]
     return [body for body in bodies if body.get("code") == code]
 
@@ -33,9 +33,9 @@ async def test_a_large_win_is_told_once_with_what_was_won_and_where(tmp_path: Pa
             if gain > 0:
                 won[anna.round["round_id"]] = str(gain)
         events = events_of(harness)
-        assert told(tmp_path, "LARGE_WIN") == []
-        assert [await events.tell_wins(), await events.tell_wins()] == [2, 0]
-        rows = told(tmp_path, "LARGE_WIN")
+        assert reported(tmp_path, "LARGE_WIN") == []
+        assert [await events.report_wins(), await events.report_wins()] == [2, 0]
+        rows = reported(tmp_path, "LARGE_WIN")
         assert {body["round_id"]: body["after"] for body in rows} == won
         assert {body["session_id"] for body in rows} == {anna.session_id}
         assert all(not {"actor", "before", "reason", "subject"} & body.keys() for body in rows)
@@ -48,15 +48,15 @@ async def test_a_key_of_the_log_is_told_once_and_the_next_one_with_the_one_befor
     tmp_path: Path, harness: ServiceHarness
 ) -> None:
     events = events_of(harness)
-    await events.tell_log_key("")
-    assert told(tmp_path, "LOG_KEY_STARTED") == []
+    await events.report_log_key("")
+    assert reported(tmp_path, "LOG_KEY_STARTED") == []
     for _ in range(2):
-        await events.tell_log_key(FIRST)
-    await events_of(harness).tell_log_key(FIRST)
-    await events.tell_log_key("")
-    await events.tell_log_key(SECOND)
-    await events_of(harness).tell_log_key(SECOND)
-    rows = told(tmp_path, "LOG_KEY_STARTED")
+        await events.report_log_key(FIRST)
+    await events_of(harness).report_log_key(FIRST)
+    await events.report_log_key("")
+    await events.report_log_key(SECOND)
+    await events_of(harness).report_log_key(SECOND)
+    rows = reported(tmp_path, "LOG_KEY_STARTED")
     assert [(body["subject"], body.get("before", ""), body["after"]) for body in rows] == [
         ("rgs.example/log", "", FIRST),
         ("rgs.example/log", FIRST, SECOND),
@@ -67,13 +67,13 @@ async def test_a_node_that_begins_with_a_new_store_tells_no_change_of_its_config
     tmp_path: Path, harness: ServiceHarness
 ) -> None:
     events = events_of(harness)
-    await events.tell_configuration("node-1", "a" * 64, first_boot=True)
-    await events.tell_configuration("node-1", "a" * 64, first_boot=False)
-    assert told(tmp_path, "CONFIGURATION_CHANGED") == []
-    await events.tell_configuration("node-1", "b" * 64, first_boot=True)  # the number alone does not make it new
-    await events.tell_configuration("node-2", "a" * 64, first_boot=False)  # unknown, and not new
-    await events.tell_configuration("node-1", "b" * 64, first_boot=False)
-    rows = told(tmp_path, "CONFIGURATION_CHANGED")
+    await events.report_configuration("node-1", "a" * 64, first_boot=True)
+    await events.report_configuration("node-1", "a" * 64, first_boot=False)
+    assert reported(tmp_path, "CONFIGURATION_CHANGED") == []
+    await events.report_configuration("node-1", "b" * 64, first_boot=True)  # the number alone does not make it new
+    await events.report_configuration("node-2", "a" * 64, first_boot=False)  # unknown, and not new
+    await events.report_configuration("node-1", "b" * 64, first_boot=False)
+    rows = reported(tmp_path, "CONFIGURATION_CHANGED")
     assert [(body["subject"], body.get("before", ""), body["after"]) for body in rows] == [
         ("node-1", "a" * 64, "b" * 64),
         ("node-2", "", "a" * 64),

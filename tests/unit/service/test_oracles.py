@@ -52,7 +52,7 @@ DAMAGE = {
     "a total of another day": ("rgs.db", "UPDATE totals SET day = '2001-01-01'"),
     "a total forgotten": ("rgs.db", "DELETE FROM totals"),
     "an end forgotten": ("rgs.db", "UPDATE sessions SET ended = 0"),
-    "an affair left over": ("rgs.db", "UPDATE affairs SET status = 'pending' WHERE kind = 'close'"),
+    "an operation left over": ("rgs.db", "UPDATE operations SET status = 'pending' WHERE kind = 'close'"),
     "the last link cut off": ("rgs.db", "DELETE FROM statements WHERE kind = 'session_close'"),
     "a purchase missing": ("rgs.db", "DELETE FROM statements WHERE kind = 'purchase' AND link_no = 3"),
     "a final missing": ("rgs.db", "DELETE FROM statements WHERE kind = 'round_final' AND link_no = 5"),
@@ -61,7 +61,7 @@ DAMAGE = {
         "rgs.db", "UPDATE privates SET private = CAST(replace(private, 'anna', 'bert') AS BLOB)",
     ),
     "a debit of another amount": ("wallet.db", "UPDATE accounts SET balance_minor = balance_minor + 1"),
-    "a stage untold": ("register.db", "UPDATE participations SET stages = stages - 1"),
+    "a stage untold": ("regulator.db", "UPDATE participations SET stages = stages - 1"),
 }  # fmt: skip
 
 

@@ -7,8 +7,8 @@ import pytest
 from rgs.core.errors import IdempotencyConflictError, RetentionError
 from rgs.service.admin.erasure import Erasure
 from rgs.service.callers import Caller, Role
-from rgs.service.idempotency import CUTS, HOUR_MS, KEY, LOOK_MS, SLACK_MS, Answers
-from tests.support.service.guards import DAY_MS, Opened, cleared, guard, look
+from rgs.service.idempotency import CUTS, HOUR_MS, KEY, POLL_MS, SLACK_MS, Answers
+from tests.support.service.guards import DAY_MS, UnsealedDeck, cleared, guard, poll
 from tests.support.service.harness import ServiceHarness, read_reply
 from tests.support.service.player import Player
 
@@ -22,24 +22,24 @@ async def _seated(harness: ServiceHarness) -> Player:
     return player
 
 
-async def test_a_jump_drops_no_answer_and_the_same_bytes_open_no_second_session(opened: Opened) -> None:
+async def test_a_jump_drops_no_answer_and_the_same_bytes_open_no_second_session(opened: UnsealedDeck) -> None:
     async with opened() as harness:
         answers = Answers(harness.store, harness.clock, WINDOW_H, "w")
         anna = await _seated(harness)
         harness.clock.tick(SLACK_MS)
-        await answers.look()
+        await answers.poll()
         opening, reply = anna.sent[0]
         harness.clock.jump(10 * DAY_MS)
         harness.clock.database_ahead_ms = 10 * DAY_MS
         for _ in range(5):
-            assert await answers.look() == 0
+            assert await answers.poll() == 0
             assert await harness.send(opening) == reply
-            await look(harness)
-            harness.clock.tick(LOOK_MS)
+            await poll(harness)
+            harness.clock.tick(POLL_MS)
         assert await cleared(harness) == "OPEN"
         for _ in range(WINDOW_H * 6 - 1):  # a whole window after the word that the clock is right
-            harness.clock.tick(LOOK_MS)
-            assert await answers.look() == 0
+            harness.clock.tick(POLL_MS)
+            assert await answers.poll() == 0
             assert await harness.store.answer(anna.caller.party, "OpenSession", opening.request_id) is not None
         await anna.finish_round()
 
@@ -47,7 +47,7 @@ async def test_a_jump_drops_no_answer_and_the_same_bytes_open_no_second_session(
 # --- OpenSession has no number ----------------------------------------------------------------------------------------
 
 
-async def test_a_request_opens_one_session_for_ever(opened: Opened) -> None:
+async def test_a_request_opens_one_session_for_ever(opened: UnsealedDeck) -> None:
     async with opened() as harness:
         answers = Answers(harness.store, harness.clock, WINDOW_H, "w")
         anna = Player(harness)
@@ -75,14 +75,14 @@ async def test_a_request_opens_one_session_for_ever(opened: Opened) -> None:
 async def forgotten(harness: ServiceHarness, answers: Answers, request_id: str) -> None:
     """Time passes until the stored answer of an `OpenSession` has gone."""
     while await harness.store.answer("op-1", "OpenSession", request_id) is not None:
-        await answers.look()
+        await answers.poll()
         harness.clock.tick(HOUR_MS)
 
 
 FIELDS = ("game", "player", "currency", "operator_reference")
 
 
-async def test_who_is_erased_is_not_told_of_by_a_late_repeat(opened: Opened) -> None:
+async def test_who_is_erased_is_not_told_of_by_a_late_repeat(opened: UnsealedDeck) -> None:
     async with opened() as harness:
         answers = Answers(harness.store, harness.clock, 24, "w")
         anna = Player(harness)
@@ -96,7 +96,7 @@ async def test_who_is_erased_is_not_told_of_by_a_late_repeat(opened: Opened) -> 
         with pytest.raises(RetentionError, match="not trusted"):
             await erasure.erase("op-1", "anna")
         harness.clock.jump(-10 * DAY_MS)
-        await look(harness)
+        await poll(harness)
         if guard(harness).closed:
             assert await cleared(harness) == "OPEN"
         await erasure.erase("op-1", "anna")
@@ -107,13 +107,13 @@ async def test_who_is_erased_is_not_told_of_by_a_late_repeat(opened: Opened) -> 
 # --- the cleaner ------------------------------------------------------------------------------------------------------
 
 
-async def test_an_answer_lives_for_a_window_of_time_in_which_the_server_has_run(opened: Opened) -> None:
+async def test_an_answer_lives_for_a_window_of_time_in_which_the_server_has_run(opened: UnsealedDeck) -> None:
     """That a wall clock was set while the machine was off nobody can see; but the server has not run for so long."""
     async with opened() as harness:
         anna = Player(harness)
         await anna.sit()
         harness.clock.tick(SLACK_MS)
-        await Answers(harness.store, harness.clock, WINDOW_H, "w1").look()
+        await Answers(harness.store, harness.clock, WINDOW_H, "w1").poll()
         clock = harness.clock
     clock = clock.again()
     clock.tick(10 * DAY_MS)  # or was it: it cannot be known
@@ -125,45 +125,45 @@ async def test_an_answer_lives_for_a_window_of_time_in_which_the_server_has_run(
         ran_ms = 0
         while await harness.store.answer("op-1", "OpenSession", opening.request_id) is not None:
             assert await harness.send(opening) == reply
-            await answers.look()
+            await answers.poll()
             harness.clock.tick(HOUR_MS)
             ran_ms += HOUR_MS
         assert WINDOW_H * HOUR_MS <= ran_ms <= WINDOW_H * HOUR_MS * (CUTS + 25) // CUTS  # PostgreSQL: with its day
-        _, told, *cuts = (await harness.store.meta(KEY)).split()
-        assert int(told) >= WINDOW_H * HOUR_MS
+        _, result, *cuts = (await harness.store.meta(KEY)).split()
+        assert int(result) >= WINDOW_H * HOUR_MS
         assert len(cuts) <= CUTS + 2
 
 
-async def test_two_that_count_at_once_do_not_add_up_twice(opened: Opened) -> None:
+async def test_two_that_count_at_once_do_not_add_up_twice(opened: UnsealedDeck) -> None:
     async with opened() as harness:
         both = [Answers(harness.store, harness.clock, 24, who) for who in ("w1", "w2")]
         for _ in range(100):
             for one in both:
-                await one.look()
-            harness.clock.tick(LOOK_MS)
-        assert int((await harness.store.meta(KEY)).split()[1]) <= 100 * LOOK_MS
+                await one.poll()
+            harness.clock.tick(POLL_MS)
+        assert int((await harness.store.meta(KEY)).split()[1]) <= 100 * POLL_MS
 
 
-async def test_after_going_back_the_cleaner_does_not_wait_for_the_time_that_was(opened: Opened) -> None:
+async def test_after_going_back_the_cleaner_does_not_wait_for_the_time_that_was(opened: UnsealedDeck) -> None:
     async with opened() as harness:
         answers = Answers(harness.store, harness.clock, 24, "w")
-        await answers.look()
-        harness.clock.tick(LOOK_MS)
-        await answers.look()
+        await answers.poll()
+        harness.clock.tick(POLL_MS)
+        await answers.poll()
         harness.clock.set_back(10 * DAY_MS)
-        asked: list[int] = []
+        requested: list[int] = []
         genuine = harness.store.forget_answers
 
         async def forget(now_ms: int, before_ms: int) -> int:
-            asked.append(before_ms)
+            requested.append(before_ms)
             return await genuine(now_ms, before_ms)
 
         harness.store.forget_answers = forget  # type: ignore[method-assign]
         anna = Player(harness)
         await anna.sit()
         for _ in range(3 * 24 * 6):
-            harness.clock.tick(LOOK_MS)
-            await answers.look()
-        assert len(asked) == 3 * 24 * 6
-        assert asked[-1] > 0
+            harness.clock.tick(POLL_MS)
+            await answers.poll()
+        assert len(requested) == 3 * 24 * 6
+        assert requested[-1] > 0
         assert await harness.store.answer("op-1", "OpenSession", anna.sent[0][0].request_id) is None

@@ -107,7 +107,7 @@ async def test_a_failure_to_tell_the_failure_is_made_good(tmp_path: Path, monkey
                 await anna.start()
         assert ("RNG_FAILED", "ENTROPY_UNAVAILABLE") not in events(tmp_path)
         for _ in range(2):
-            await harness.services.watch.look()
+            await harness.services.monitor.poll()
             with pytest.raises(GuardClosedError):
                 await anna.start()
         assert events(tmp_path).count(("RNG_FAILED", "ENTROPY_UNAVAILABLE")) == 1
@@ -122,7 +122,7 @@ async def test_ids_fail_with_the_source(harness: ServiceHarness, monkeypatch: py
     monkeypatch.undo()
 
 
-def test_ids_of_the_test_register_are_spread_over_the_alphabet(harness: ServiceHarness) -> None:
+def test_ids_of_the_test_regulator_are_spread_over_the_alphabet(harness: ServiceHarness) -> None:
     made = [harness.instance.new_regulator_id("M") for _ in range(200)]
     assert len(set(made)) == 200
     assert {len(one) for one in made} == {16}
@@ -214,8 +214,8 @@ async def test_under_load_the_window_grows_before_the_draws_that_need_it(
         assert all(in_flight <= window for in_flight, window in seen), seen
         assert max(in_flight for in_flight, _ in seen) > FIRST_WINDOW
         await go_home(harness, players)
-    told = [window for _, window in windows(tmp_path)]
-    assert told in ([16, 32], [16, 32, 64]), told
+    reported = [window for _, window in windows(tmp_path)]
+    assert reported in ([16, 32], [16, 32, 64]), reported
     assert verify_books(tmp_path).rounds_verified == 40
 
 
@@ -260,13 +260,13 @@ async def test_a_growth_of_which_nobody_has_heard_yet_is_not_drawn_upon_and_not_
         players = await crowd(harness, 30)
         commit = harness.store.commit
 
-        async def untold(change: Change) -> tuple[Signed, ...]:
+        async def unreported(change: Change) -> tuple[Signed, ...]:
             signed = await commit(change)
             if change.drafts and change.drafts[0].kind == "draw_window":
                 raise StoreUnknownError("not told in time")
             return signed
 
-        monkeypatch.setattr(harness.store, "commit", untold)
+        monkeypatch.setattr(harness.store, "commit", unreported)
         await asyncio.gather(*[player.start() for player in players], return_exceptions=True)
         assert harness.store.draw_window == 32
         await asyncio.gather(*[player.start() for player in players if not player.round])
@@ -294,7 +294,7 @@ async def test_the_next_instance_begins_with_a_small_window_again(tmp_path: Path
         players = await crowd(harness, 20)
         starts = [asyncio.create_task(player.start()) for player in players]
         await until_growing(harness)
-        await harness.instance.turn(NODE_KEY, ())
+        await harness.instance.hand_over(NODE_KEY, ())
         await asyncio.gather(*starts)
         await go_home(harness, players)
     assert windows(tmp_path) == [("node-1-b1-w0", 16), ("node-1-b1-w0", 32), ("node-1-b2-w0", 16)]

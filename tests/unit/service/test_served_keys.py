@@ -28,7 +28,7 @@ from tests.support.service.oracles import stored_statements
 SECOND_KEY = Ed25519Signer.from_seed(b"the next key of that node: 32 by")
 
 
-def told(folder: Path, *codes: str) -> list[tuple[str, ...]]:
+def reported(folder: Path, *codes: str) -> list[tuple[str, ...]]:
     bodies = [read_statement(row.envelope) for row in stored_statements(folder)]
     return [
         (body["code"], body["subject"], body["before"], body["after"]) for body in bodies if body.get("code") in codes
@@ -70,14 +70,14 @@ def digest(bundle: bytes) -> str:
 
 async def test_a_bundle_and_a_key_are_taken_up_and_told_once(tmp_path: Path, harness: ServiceHarness) -> None:
     disk, keys = follow(harness)
-    await keys.look()
+    await keys.poll()
     before, first = disk.bundle, harness.instance.name
     disk.grow(SECOND_KEY)
     disk.signer = SECOND_KEY
     with capture_logs() as logs:
         for _ in range(2):
-            await keys.look()
-    assert told(tmp_path, "KEYS_CHANGED") == [
+            await keys.poll()
+    assert reported(tmp_path, "KEYS_CHANGED") == [
         ("KEYS_CHANGED", "bundle", digest(before), digest(disk.bundle)),
         ("KEYS_CHANGED", NODE, NODE_KEY.keyid, SECOND_KEY.keyid),
     ]
@@ -95,8 +95,8 @@ async def test_a_bundle_that_names_no_newer_key_of_this_node_is_told_too(
     before, first = disk.bundle, harness.instance.name
     disk.grow(SECOND_KEY)
     for _ in range(2):
-        await keys.look()
-    assert told(tmp_path, "KEYS_CHANGED") == [("KEYS_CHANGED", "bundle", digest(before), digest(disk.bundle))]
+        await keys.poll()
+    assert reported(tmp_path, "KEYS_CHANGED") == [("KEYS_CHANGED", "bundle", digest(before), digest(disk.bundle))]
     assert harness.instance.name == first
 
 
@@ -107,15 +107,15 @@ async def test_without_a_key_in_force_the_guard_closes_and_with_one_it_opens(
     disk.grow(SECOND_KEY)
     disk.signer = None
     for _ in range(2):
-        await keys.look()
+        await keys.poll()
     closed = ("GUARD_CLOSED", "keys", "OPEN", "CLOSED")
-    assert told(tmp_path, "GUARD_CLOSED", "GUARD_OPENED") == [closed]
-    assert harness.services.permits.guard("keys").closed
+    assert reported(tmp_path, "GUARD_CLOSED", "GUARD_OPENED") == [closed]
+    assert harness.services.availability.guard("keys").closed
     disk.signer = SECOND_KEY
     for _ in range(2):
-        await keys.look()
-    assert told(tmp_path, "GUARD_CLOSED", "GUARD_OPENED") == [closed, ("GUARD_OPENED", "keys", "CLOSED", "OPEN")]
-    assert not harness.services.permits.guard("keys").closed
+        await keys.poll()
+    assert reported(tmp_path, "GUARD_CLOSED", "GUARD_OPENED") == [closed, ("GUARD_OPENED", "keys", "CLOSED", "OPEN")]
+    assert not harness.services.availability.guard("keys").closed
 
 
 # --- certificates -----------------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from tests.support.store.shelf import (
     INSTANCE_KEY,
     NAME,
     NODE_KEY,
-    affair,
     answer,
     applied,
     change_by_hand,
@@ -31,6 +30,7 @@ from tests.support.store.shelf import (
     discarded,
     open_shelf,
     opened,
+    operation,
     report,
     session,
     start_instance,
@@ -147,7 +147,7 @@ async def test_a_report_gets_the_hash_of_its_final_and_is_forgotten_when_told(tm
             change = Change(replace(read, version=read.version + 1), drafts=(final,), report=report(ulid(1), stage_no))
             signed += await store.commit(change)
         queued = await store.reports(10)
-        assert [told for _, told in queued] == [
+        assert [reported for _, reported in queued] == [
             replace(report(ulid(1), number), final_hash=one.hash.hex()) for number, one in enumerate(signed, start=1)
         ]
         assert await store.reports(1) == queued[:1]
@@ -157,29 +157,31 @@ async def test_a_report_gets_the_hash_of_its_final_and_is_forgotten_when_told(tm
         assert await store.reports(10) == queued[1:]
 
 
-async def test_an_affair_is_pending_until_it_is_done(tmp_path: Path) -> None:
+async def test_an_operation_is_pending_until_it_is_done(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
-        pending = affair(1, ulid(1))
-        await store.commit(Change(session=session(1), affair=pending))
-        assert await store.pending_affair(ulid(1)) == pending
-        assert await store.affair_of_request("op-1", "BuyParticipation", "request-1") == pending
-        assert await store.affair_of_request("op-2", "BuyParticipation", "request-1") is None
-        assert await store.pending_affairs(10) == [pending]
-        await store.commit(Change(session=session(1, version=2), affair=replace(pending, status="done")))
-        assert await store.pending_affair(ulid(1)) is None
-        assert await store.affair_of_request("op-1", "BuyParticipation", "request-1") is None
-        assert await store.pending_affairs(10) == []
-        assert await table(tmp_path, "SELECT affair_id, status FROM affairs") == [(pending.affair_id, "done")]
+        pending = operation(1, ulid(1))
+        await store.commit(Change(session=session(1), operation=pending))
+        assert await store.pending_operation(ulid(1)) == pending
+        assert await store.operation_of_request("op-1", "BuyParticipation", "request-1") == pending
+        assert await store.operation_of_request("op-2", "BuyParticipation", "request-1") is None
+        assert await store.pending_operations(10) == [pending]
+        await store.commit(Change(session=session(1, version=2), operation=replace(pending, status="done")))
+        assert await store.pending_operation(ulid(1)) is None
+        assert await store.operation_of_request("op-1", "BuyParticipation", "request-1") is None
+        assert await store.pending_operations(10) == []
+        assert await table(tmp_path, "SELECT operation_id, status FROM operations") == [(pending.operation_id, "done")]
 
 
-async def test_a_session_has_one_affair_at_a_time(tmp_path: Path) -> None:
+async def test_a_session_has_one_operation_at_a_time(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
-        await store.commit(Change(session=session(1), affair=affair(1, ulid(1))))
+        await store.commit(Change(session=session(1), operation=operation(1, ulid(1))))
         with pytest.raises(SessionRaceError):
-            await store.commit(Change(session=session(1, version=2), affair=affair(2, ulid(1))))
-        with pytest.raises(SessionRaceError):  # the same request began an affair in another session
-            await store.commit(Change(session=session(2), affair=replace(affair(3, ulid(2)), request_id="request-1")))
-        assert await store.pending_affairs(10) == [affair(1, ulid(1))]
+            await store.commit(Change(session=session(1, version=2), operation=operation(2, ulid(1))))
+        with pytest.raises(SessionRaceError):  # the same request began an operation in another session
+            await store.commit(
+                Change(session=session(2), operation=replace(operation(3, ulid(2)), request_id="request-1"))
+            )
+        assert await store.pending_operations(10) == [operation(1, ulid(1))]
         assert await store.session(ulid(2)) is None
 
 

@@ -27,7 +27,7 @@ from tests.support.store.shelf import (
     ulid,
 )
 
-TABLES = ("sessions", "rounds", "statements", "answers", "privates", "affairs", "stage_reports", "instances")
+TABLES = ("sessions", "rounds", "statements", "answers", "privates", "operations", "stage_reports", "instances")
 
 
 async def contents(folder: Path) -> dict[str, list[tuple[object, ...]]]:

@@ -10,7 +10,7 @@ SCHEME = "postgresql://"
 
 
 @pytest.mark.parametrize(
-    ("hosts", "number", "told"),
+    ("hosts", "number", "reported"),
     [
         ("one", 0, "one"),
         ("one", 1, "one"),
@@ -21,10 +21,10 @@ SCHEME = "postgresql://"
         ("a,b,c", 5, "c,a,b"),
     ],
 )
-def test_each_worker_begins_at_another_host(hosts: str, number: int, told: str) -> None:
+def test_each_worker_begins_at_another_host(hosts: str, number: int, reported: str) -> None:
     for before, after in (("", ""), ("rgs:pw@", "/rgs?target_session_attrs=read-write")):
         address = PostgresAddress(f"{SCHEME}{before}{hosts}{after}")
-        assert address.beginning_at(number) == f"{SCHEME}{before}{told}{after}"
+        assert address.beginning_at(number) == f"{SCHEME}{before}{reported}{after}"
 
 
 def test_what_is_no_address_stays_as_it_is() -> None:
@@ -41,7 +41,7 @@ def test_a_secret_of_the_query_is_not_told(secret: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest", "told"),
+    ("rest", "reported"),
     [
         ("rgs:hunter-2@db/rgs", "rgs@db/rgs"),
         (":hunter-2@db", "db"),
@@ -50,9 +50,9 @@ def test_a_secret_of_the_query_is_not_told(secret: str) -> None:
         ("db/rgs?", "db/rgs"),
     ],
 )
-def test_an_address_is_told_without_its_password(rest: str, told: str) -> None:
+def test_an_address_is_told_without_its_password(rest: str, reported: str) -> None:
     for scheme in (SCHEME, "postgres://"):
         address = parse_address(scheme + rest)
         assert isinstance(address, PostgresAddress)
-        assert str(address) == SCHEME + told
+        assert str(address) == SCHEME + reported
         assert address.url == scheme + rest

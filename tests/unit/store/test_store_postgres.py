@@ -32,12 +32,12 @@ from tests.support.store.shelf import (
     NAME,
     NODE_KEY,
     address_of,
-    affair,
     answer,
     applied,
     change_by_hand,
     open_shelf,
     opened,
+    operation,
     session,
     start_instance,
     started,
@@ -114,15 +114,19 @@ async def test_one_request_at_two_nodes_takes_effect_once(tmp_path: Path) -> Non
         await one.commit(Change(answer=answer(1)))
         with pytest.raises(RequestSeenError):
             await two.commit(Change(session(1), answer=answer(1)))
-        await one.commit(Change(session(2), affair=affair(1, ulid(2))))
+        await one.commit(Change(session(2), operation=operation(1, ulid(2))))
         for number, status in ((3, "pending"), (4, "done")):
-            # Two affairs of one request, in sessions of their own; done or not.
+            # Two operations of one request, in sessions of their own; done or not.
             with pytest.raises(SessionRaceError):
-                await two.commit(Change(session(3), affair=replace(affair(number, ulid(3)), request_id="request-1")))
-            await one.commit(Change(session(2, version=number - 1), affair=replace(affair(1, ulid(2)), status=status)))
-        failed = replace(affair(9, ulid(9), "failed"), request_id="request-7")
-        await one.commit(Change(session(9), affair=failed))
-        await two.commit(Change(session(8), affair=replace(affair(8, ulid(8)), request_id="request-7")))
+                await two.commit(
+                    Change(session(3), operation=replace(operation(number, ulid(3)), request_id="request-1"))
+                )
+            await one.commit(
+                Change(session(2, version=number - 1), operation=replace(operation(1, ulid(2)), status=status))
+            )
+        failed = replace(operation(9, ulid(9), "failed"), request_id="request-7")
+        await one.commit(Change(session(9), operation=failed))
+        await two.commit(Change(session(8), operation=replace(operation(8, ulid(8)), request_id="request-7")))
 
 
 @pytest.mark.usefixtures("postgres_store")
@@ -205,7 +209,7 @@ async def test_what_one_node_tells_all_hear(tmp_path: Path, leads: bool) -> None
     async with nodes(tmp_path, 2) as (one, two):
         assert not leads or await two.lead("log")
         await two.listen(heard.put_nowait)
-        await one.tell("switches")
+        await one.emit("switches")
         assert await asyncio.wait_for(heard.get(), 5) == "switches"
 
 
@@ -228,7 +232,7 @@ async def test_a_file_leads_and_a_database_can_be_led(tmp_path: Path) -> None:
         assert await store.renew_lease(NAME, 1000)
         assert await store.lapsed_instances() == []
         await store.listen(lambda _: None)
-        await store.tell("nothing")
+        await store.emit("nothing")
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from rgs.store.sqlite.store import UPDATE_ROUND_WITHIN, UPDATE_SESSION_WITHIN, S
 from rgs.store.tables import Table
 from tests.support.service.harness import open_harness
 from tests.support.service.player import Player
-from tests.support.store.shelf import affair, dealt, open_shelf, opened, report, session, started, ulid
+from tests.support.store.shelf import dealt, open_shelf, opened, operation, report, session, started, ulid
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ TABLES: tuple[Table[Any], ...] = (
 )
 ELSEWHERE = {
     "instances": {"end_ms", "slot", "last_id", "lease_ms"},
-    "register_days": {"aligned"},
+    "regulator_days": {"aligned"},
     "sessions": {"id", "last_id"},
 }
 """Columns of the schema that no value of a row has."""
@@ -261,15 +261,15 @@ async def test_statements_by_hash_instance_session_and_round(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("either_store")
-async def test_pending_affairs_come_oldest_first_page_by_page(tmp_path: Path) -> None:
+async def test_pending_operations_come_oldest_first_page_by_page(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         for number in (3, 1, 5, 2, 4):
-            await store.commit(Change(session(number), affair=affair(number, ulid(number))))
-        await store.commit(Change(session(2, version=2), affair=affair(2, ulid(2), "failed")))
+            await store.commit(Change(session(number), operation=operation(number, ulid(number))))
+        await store.commit(Change(session(2, version=2), operation=operation(2, ulid(2), "failed")))
         found: list[str] = []
-        while page := await store.pending_affairs(2, found[-1] if found else ""):
-            found += [one.affair_id for one in page]
-        assert found == [affair(number, "").affair_id for number in (1, 3, 4, 5)]
+        while page := await store.pending_operations(2, found[-1] if found else ""):
+            found += [one.operation_id for one in page]
+        assert found == [operation(number, "").operation_id for number in (1, 3, 4, 5)]
 
 
 async def test_statements_are_streamed_in_order_one_row_at_a_time(
@@ -347,7 +347,7 @@ STANDING = {
     # What is in the table is what is under way: rows that wait, processes that ran.
     r"SCAN stage_reports",
     r"SCAN instances",
-    r"SCAN affairs USING INDEX affairs_pending",
+    r"SCAN operations USING INDEX operations_pending",
     # Processes that ran, rulesets that were played, rounds that were passed over.
     r"SCAN [il]",
     r"SCAN returns(_late)?",
@@ -383,9 +383,9 @@ async def read_everything(store: SqliteStore) -> None:
     await store.session(ulid(1))
     await store.round(ulid(1))
     await store.answer("op-1", "Act", "x")
-    await store.pending_affair(ulid(1))
-    await store.affair_of_request("op-1", "Act", "x")
-    await store.pending_affairs(10)
+    await store.pending_operation(ulid(1))
+    await store.operation_of_request("op-1", "Act", "x")
+    await store.pending_operations(10)
     await store.reports(10)
     await store.reports_of(ulid(1), 10)
     for player in ("", "anna"):
@@ -412,20 +412,20 @@ async def read_everything(store: SqliteStore) -> None:
 
 async def test_no_query_of_a_life_or_a_list_scans(tmp_path: Path) -> None:
     """Reads and writes as they are made, each explained."""
-    told: set[str] = set()
+    reported: set[str] = set()
     async with open_harness(tmp_path) as harness:
-        harness.store._reader.set_trace_callback(told.add)
-        harness.store._db.set_trace_callback(told.add)
+        harness.store._reader.set_trace_callback(reported.add)
+        harness.store._db.set_trace_callback(reported.add)
         player = Player(harness)
         await player.sit()
         await player.play()
         await player.leave()
         await harness.settle()
-        await harness.services.monitoring.look()
+        await harness.services.monitoring.poll()
         await read_everything(harness.store)
         harness.store._reader.set_trace_callback(None)
         harness.store._db.set_trace_callback(None)
-        shapes = {re.sub(r"'[^']*'|x'[0-9A-F]*'|\b\d+\b", "?", sql): sql for sql in told if has_plan(sql)}
+        shapes = {re.sub(r"'[^']*'|x'[0-9A-F]*'|\b\d+\b", "?", sql): sql for sql in reported if has_plan(sql)}
         assert len(shapes) > 30
         assert scans(tmp_path, shapes.values()) == {}
 
@@ -442,15 +442,15 @@ async def test_no_query_of_a_life_or_a_list_scans(tmp_path: Path) -> None:
     ],
 )
 async def test_the_oracle_misses_an_index(tmp_path: Path, dropped: tuple[str, ...]) -> None:
-    told: set[str] = set()
+    reported: set[str] = set()
     async with open_shelf(tmp_path) as store:
-        store._reader.set_trace_callback(told.add)
+        store._reader.set_trace_callback(reported.add)
         await read_everything(store)
         store._reader.set_trace_callback(None)
-        assert scans(tmp_path, told) == {}
+        assert scans(tmp_path, reported) == {}
         for index in dropped:
             store._db.execute("DROP INDEX " + index)
-        assert scans(tmp_path, told) != {}
+        assert scans(tmp_path, reported) != {}
 
 
 def test_an_answer_row_is_an_answer() -> None:

@@ -62,7 +62,7 @@ class Table:
 
 async def counted(watch: Monitoring) -> list[str]:
     """The tallies as they are kept."""
-    while await watch.look():
+    while await watch.poll():
         pass
     return [format_tally(one.tally) for one in (await watch.measured())[0]]
 
@@ -82,7 +82,7 @@ async def test_rounds_are_counted_in_the_order_of_their_start(tmp_path: Path) ->
         await table.start(3)
         await table.end(0)
         assert await counted(watch) == [format_tally(table.expected([0, 1, 2]))]
-        assert await watch.look() == 0
+        assert await watch.poll() == 0
         await table.end(3)
         assert await counted(Monitoring(store=store, clock=clock)) == [format_tally(table.expected([0, 1, 2, 3]))]
 
@@ -132,7 +132,7 @@ async def test_nothing_is_counted_twice_though_commits_fail(tmp_path: Path, monk
             for commit in (dies_before, dies_behind):
                 monkeypatch.setattr(store, "commit", commit)
                 try:
-                    read = await Monitoring(store=store, clock=clock).look()
+                    read = await Monitoring(store=store, clock=clock).poll()
                 except StoreError:
                     commits += 1
                     continue
@@ -152,13 +152,13 @@ async def test_of_two_that_lead_at_once_one_is_refused(tmp_path: Path, monkeypat
             await table.start(*numbers)
             if late:
                 clock.tick(PATIENCE_MS)
-                await one.look()
+                await one.poll()
             await table.end(*numbers)
             genuine = store.commit
 
             async def overtaken(change: Change, genuine: Any = genuine) -> tuple[Signed, ...]:
                 monkeypatch.setattr(store, "commit", genuine)
-                await other.look()
+                await other.poll()
                 signed: tuple[Signed, ...] = await genuine(change)
                 return signed
 
@@ -166,7 +166,7 @@ async def test_of_two_that_lead_at_once_one_is_refused(tmp_path: Path, monkeypat
                 clock.tick(LATE_PERIOD_MS)
             monkeypatch.setattr(store, "commit", overtaken)
             with pytest.raises(StoreError):
-                await one.look()
+                await one.poll()
         assert await counted(one) == [format_tally(table.expected([0, 1, 2, 3, 4, 5]))]
 
 
@@ -195,7 +195,7 @@ async def test_of_two_that_count_different_rounds_at_once_none_is_forgotten(
 
         monkeypatch.setattr(store, "commit", overtaken)
         with pytest.raises(StoreError):
-            await one.look()
+            await one.poll()
         assert await counted(one) == [format_tally(table.expected([0, 1, 2]))]
 
 
@@ -208,11 +208,11 @@ async def test_an_alarm_is_signed_once_with_what_it_counts(tmp_path: Path) -> No
             await table.start(*range(first, first + 100))
             await table.end(*range(first, first + 100))
         await counted(Monitoring(store=store, clock=clock))
-        told = await alarms(store)
-        by_subject = Counter(one["subject"] for one in told)
+        result = await alarms(store)
+        by_subject = Counter(one["subject"] for one in result)
         assert set(by_subject.values()) == {1}
         assert {"uth-solo showdown life", "uth-solo showdown block"} <= set(by_subject)
-        (life,) = [one for one in told if one["subject"] == "uth-solo showdown life"]
+        (life,) = [one for one in result if one["subject"] == "uth-solo showdown life"]
         assert (life["reason"], life["before"]) == ("BELOW", "exact 0.000000")
         assert life["after"].startswith("measured -0.")
         assert "band -0." in life["after"]
@@ -247,12 +247,12 @@ async def test_hands_that_no_deck_gives_alarm_without_a_band(tmp_path: Path) -> 
         await table.start(1)
         await table.end(1)
         await counted(Monitoring(store=store, clock=clock))
-        told = await alarms(store)
-        assert [(one["reason"], one["subject"]) for one in told] == [
+        result = await alarms(store)
+        assert [(one["reason"], one["subject"]) for one in result] == [
             ("FREQUENCIES", "uth-solo showdown block"),
             ("FREQUENCIES", "uth-solo showdown life"),
         ]
-        assert all(one["after"].startswith("3 rounds, no fair deal gives this") for one in told)
+        assert all(one["after"].startswith("3 rounds, no fair deal gives this") for one in result)
 
 
 async def test_fair_rounds_whose_quick_ones_are_the_good_ones_do_not_alarm(tmp_path: Path) -> None:

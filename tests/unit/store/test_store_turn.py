@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rgs.core.statements import Ed25519Signer, parse_envelope, verify_signature
-from rgs.store.changes import Change, Draft, StoreError, Turn
+from rgs.store.changes import Change, Draft, InstanceHandover, StoreError
 from rgs.store.interface import Store
 from tests.support.store.shelf import INSTANCE_KEY, NAME, NODE_KEY, applied, open_shelf, opened, session
 from tests.unit.store.test_store_failures import with_sessions
@@ -20,7 +20,7 @@ NEXT_KEY, NEXT = Ed25519Signer.from_seed(b"j" * 32), "node-1-b2-w0"
 
 
 def turning(**changes: Any) -> Change:
-    turn = Turn(
+    turn = InstanceHandover(
         instance=NEXT,
         node="node-1",
         boot_no=2,
@@ -34,7 +34,7 @@ def turning(**changes: Any) -> Change:
         artifacts=(),
     )
     end = Draft("instance_end", {"last_draw_no": "0"})
-    return Change(drafts=(end,), ends=(NAME, 2000), turn=replace(turn, **changes))
+    return Change(drafts=(end,), ends=(NAME, 2000), handover=replace(turn, **changes))
 
 
 async def signed_by(store: Store) -> list[tuple[str, int, str, str]]:

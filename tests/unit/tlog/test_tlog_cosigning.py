@@ -26,8 +26,8 @@ from rgs.tlog.cosigning import (
     FORKED,
     PATIENCE_MS,
     PERIOD_MS,
+    REPORTED_MS,
     RETRY_MS,
-    TOLD_MS,
     Cosigner,
     Refusal,
     check_evidence,
@@ -71,11 +71,11 @@ class Scripted(Witnesses):
         super().__init__(policy.witnesses, clock)
         self.scripts: dict[str, Script] = {}
         self.shown: dict[str, Checkpoint] = {}
-        self.asked: list[tuple[str, int]] = []
+        self.requested: list[tuple[str, int]] = []
 
     def ask(self, name: str, note: Note, prove: Prove) -> list[NoteSignature]:
         size = parse_checkpoint(note.text).size
-        self.asked.append((name, size))
+        self.requested.append((name, size))
         prove(1, size)  # the files it is made of are there
         if name in self.scripts:
             self.scripts[name](note)
@@ -97,12 +97,12 @@ class Bench:
         self.folder = folder
         self.sequencer = make_sequencer(self.shelf, folder, self.clock)
         self.witnesses = Scripted(self.clock, policy)
-        self.told: list[Refusal] = []
+        self.reported: list[Refusal] = []
         self.cosigner = self.cosigner_of(self.sequencer, policy)
 
     def cosigner_of(self, sequencer: Sequencer, policy: Policy) -> Cosigner:
-        async def tell(refusal: Refusal) -> None:
-            self.told.append(refusal)
+        async def emit(refusal: Refusal) -> None:
+            self.reported.append(refusal)
 
         return Cosigner(
             witnesses=self.witnesses,
@@ -110,7 +110,7 @@ class Bench:
             sequencer=sequencer,
             folder=self.folder,
             clock=self.clock,
-            tell=tell,
+            emit=emit,
         )
 
     @property
@@ -137,19 +137,19 @@ class Bench:
         await self.cosigner.work()
         hangs = any(isinstance(one, Hanging) and not one.released.is_set() for one in self.witnesses.scripts.values())
         for _ in range(30 if hangs else 2_000):
-            if not any(state.is_asked for state in self.cosigner._states.values()):
+            if not any(state.is_requested for state in self.cosigner._states.values()):
                 break
             await asyncio.sleep(0.01)
         await self.cosigner.work()
 
     def cosigned(self) -> tuple[int, list[str]]:
-        return _told(self.shard.cosigned())
+        return _reported(self.shard.cosigned())
 
     def published(self) -> tuple[int, list[str]]:
-        return _told(self.shard.checkpoint())
+        return _reported(self.shard.checkpoint())
 
 
-def _told(note: bytes) -> tuple[int, list[str]]:
+def _reported(note: bytes) -> tuple[int, list[str]]:
     """Size and witnesses of a note; (0, []) for none."""
     if not note:
         return 0, []
@@ -188,9 +188,9 @@ async def test_what_is_published_is_cosigned_and_the_newest_alone_is_asked_for(b
     assert bench.published() == (8, [])
     bench.clock.tick(PERIOD_MS)
     await bench.work(lambda: bench.published() == (8, ["a", "b", "c"]))
-    assert sorted(bench.witnesses.asked) == [(name, size) for name in NAMES for size in (3, 8)]
+    assert sorted(bench.witnesses.requested) == [(name, size) for name in NAMES for size in (3, 8)]
     await bench.step(10 * PERIOD_MS)
-    assert len(bench.witnesses.asked) == 6  # nothing new: nobody is asked
+    assert len(bench.witnesses.requested) == 6  # nothing new: nobody is asked
     await bench.sequencer.close()
 
 
@@ -202,13 +202,13 @@ async def test_a_witness_that_hangs_keeps_neither_the_log_nor_the_quorum_waiting
     await bench.publish(2)
     assert bench.published() == (5, [])
     await bench.step(PATIENCE_MS - 1)
-    assert ("a", 5) not in bench.witnesses.asked  # so long the round waits for it
+    assert ("a", 5) not in bench.witnesses.requested  # so long the round waits for it
     with capture_logs() as logs:
         bench.clock.tick(1)
         await bench.work(lambda: bench.cosigned() == (5, ["a", "b"]))
     assert [(log["event"], log["witness"], log["code"]) for log in logs] == [("witness_failed", "c", "SILENT")]
     await bench.step(RETRY_MS)
-    assert [size for name, size in bench.witnesses.asked if name == "c"] == [3]  # it has one thread, not many
+    assert [size for name, size in bench.witnesses.requested if name == "c"] == [3]  # it has one thread, not many
     released.set()
     bench.witnesses.scripts.clear()
     await bench.step(RETRY_MS)
@@ -235,9 +235,9 @@ async def test_without_the_quorum_what_there_is_is_published_and_not_called_cosi
     with capture_logs() as logs:
         await bench.work(lambda: bench.published() == (3, ["a"]))
         await bench.step(RETRY_MS - 1)
-        assert bench.witnesses.asked.count(("b", 3)) == 1
+        assert bench.witnesses.requested.count(("b", 3)) == 1
         await bench.step(1)
-        assert bench.witnesses.asked.count(("b", 3)) == 2
+        assert bench.witnesses.requested.count(("b", 3)) == 2
     assert bench.cosigned() == (0, [])
     failures = {(log["witness"], log["code"]) for log in logs}
     assert failures == {("b", "WITNESS_UNAVAILABLE"), ("c", "WITNESS_REFUSED 404")}
@@ -247,7 +247,7 @@ async def test_without_the_quorum_what_there_is_is_published_and_not_called_cosi
         bench.clock.tick(RETRY_MS)
         await bench.work(lambda: bench.cosigned() == (3, ["a", "b", "c"]))
     assert {(log["event"], log["witness"]) for log in logs} == {("witness_cosigns", "b"), ("witness_cosigns", "c")}
-    assert bench.told == []
+    assert bench.reported == []
     assert bench.sequencer.code == ""
     await bench.sequencer.close()
 
@@ -277,21 +277,21 @@ async def test_the_last_checkpoint_of_a_half_year_is_cosigned_too_and_keeps_the_
     bench.clock.time_ms = AUTUMN_MS
     await bench.publish()
     assert bench.shard.folder != ended.folder
-    await bench.work(lambda: _told(ended.checkpoint()) == (4, ["a"]))
+    await bench.work(lambda: _reported(ended.checkpoint()) == (4, ["a"]))
     bench.witnesses.scripts.clear()
     bench.clock.tick(RETRY_MS)
     await bench.work(lambda: bench.cosigned() == (2, ["a", "b", "c"]))
-    assert _told(ended.cosigned()) == (3, ["a", "b", "c"])
+    assert _reported(ended.cosigned()) == (3, ["a", "b", "c"])
     bench.clock.tick(ENDED_MS)
-    await bench.work(lambda: _told(ended.cosigned()) == (4, ["a", "b", "c"]))
-    assert _told(ended.checkpoint()) == (4, ["a", "b", "c"])
-    asked = len(bench.witnesses.asked)
+    await bench.work(lambda: _reported(ended.cosigned()) == (4, ["a", "b", "c"]))
+    assert _reported(ended.checkpoint()) == (4, ["a", "b", "c"])
+    requested = len(bench.witnesses.requested)
     await bench.step(2 * ENDED_MS)
     # The newest of the shard that grows is asked about again after it, and then nobody is.
-    assert [size for _, size in bench.witnesses.asked[asked:]] == [2, 2, 2]
-    asked = len(bench.witnesses.asked)
+    assert [size for _, size in bench.witnesses.requested[requested:]] == [2, 2, 2]
+    requested = len(bench.witnesses.requested)
     await bench.step(2 * ENDED_MS)
-    assert len(bench.witnesses.asked) == asked
+    assert len(bench.witnesses.requested) == requested
     await bench.sequencer.close()
 
 
@@ -345,7 +345,7 @@ async def test_an_answer_to_an_earlier_life_accuses_nobody(bench: Bench) -> None
     await bench.step(0)
     released.set()
     await bench.step(0)
-    assert (bench.told, bench.sequencer.code) == ([], "")
+    assert (bench.reported, bench.sequencer.code) == ([], "")
     await bench.sequencer.close()
 
 
@@ -361,22 +361,22 @@ async def test_a_refusal_is_told_once_a_minute_and_stops_nothing(tmp_path: Path,
     bench = Bench(tmp_path / "log", ONE)
     bench.witnesses.scripts["a"] = refusal
     await bench.publish(3)
-    await bench.work(lambda: len(bench.told) == 1)
-    asked = Checkpoint(f"{PREFIX}/2026h1", 3, root_of([leaf_hash(row.envelope) for row in bench.shelf.rows["i"]]))
-    assert bench.told == [Refusal("a", code, asked)]
+    await bench.work(lambda: len(bench.reported) == 1)
+    requested = Checkpoint(f"{PREFIX}/2026h1", 3, root_of([leaf_hash(row.envelope) for row in bench.shelf.rows["i"]]))
+    assert bench.reported == [Refusal("a", code, requested)]
     await bench.step(RETRY_MS)
-    assert len(bench.told) == 1  # still the same
+    assert len(bench.reported) == 1  # still the same
     for _ in range(2):  # it cosigns and refuses in turn
         bench.witnesses.scripts.clear()
         await bench.step(RETRY_MS)
         bench.witnesses.scripts["a"] = refusal
         await bench.publish()
         await bench.step(PERIOD_MS)
-    assert len(bench.told) == 1
-    await bench.step(TOLD_MS)
-    assert len(bench.told) == 2
+    assert len(bench.reported) == 1
+    await bench.step(REPORTED_MS)
+    assert len(bench.reported) == 2
     # Of what it shows nothing is another history: it stays a claim.
-    bench.witnesses.shown["a"] = asked
+    bench.witnesses.shown["a"] = requested
     await bench.step(RETRY_MS)
     await bench.sequencer.work()
     assert bench.sequencer.code == ""
@@ -389,8 +389,8 @@ async def test_another_history_under_our_key_stops_signing(tmp_path: Path, size:
     bench.witnesses.scripts["a"] = refuse(422 if size < 4 else 409)
     bench.witnesses.shown["a"] = Checkpoint(f"{PREFIX}/2026h1", size, b"\x07" * 32)
     await bench.publish(3)
-    await bench.work(lambda: len(bench.told) == 1)
-    assert (bench.told[0].code, bench.told[0].seen) == (FORKED, bench.witnesses.shown["a"])
+    await bench.work(lambda: len(bench.reported) == 1)
+    assert (bench.reported[0].code, bench.reported[0].seen) == (FORKED, bench.witnesses.shown["a"])
     assert bench.sequencer.code == FORKED
     with pytest.raises(LogRefusedError, match=f"witness a shows {size} leaves with the root 0707"):
         await bench.publish()

@@ -222,13 +222,13 @@ async def test_a_log_that_was_restored_whole_is_refused_by_what_a_witness_saw(
         await led(code)
         assert ((log / "2026h1" / "checkpoint").read_bytes() == signed) == bool(code)
     # Of another history, and as long: gone on with before anybody had told.
-    shelf.told[-1:], told = [], shelf.told[-1:]
+    shelf.reported[-1:], reported = [], shelf.reported[-1:]
     shutil.rmtree(log)
     shutil.copytree(log.parent / "backup", log)
     shelf.rows["b"] = []
     shelf.commit("b", id_=0)
     await led()
-    shelf.told += told
+    shelf.reported += reported
     await led("WITNESSED_DIFFERS")
 
 

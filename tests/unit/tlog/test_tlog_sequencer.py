@@ -147,14 +147,14 @@ async def test_a_key_that_comes_while_the_store_is_looked_at_stands_before_what_
     instances = shelf.instances
     late: list[bytes] = []
 
-    async def looked_at(*, alive_only: bool) -> list[InstanceRow]:
+    async def checked(*, alive_only: bool) -> list[InstanceRow]:
         if not late:
             late.extend((shelf.key(), shelf.commit("late").envelope))
         return await instances(alive_only=alive_only)
 
     sequencer = make_sequencer(shelf, log, clock)
     await sequencer.work()
-    monkeypatch.setattr(sequencer._store, "instances", looked_at)
+    monkeypatch.setattr(sequencer._store, "instances", checked)
     await sequencer.work()
     assert Logged(log / "2026h1").entries[1:] == late
     await sequencer.close()
@@ -455,11 +455,11 @@ async def test_the_last_checkpoint_of_a_shard_that_has_ended_is_cosigned_too(
     assert ended.checkpoint() == ended.cosigned() == format_note(note)
     assert LogDirectory(log / "2026h2").cosigned() == b""
     await sequencer.close()
-    told: list[int] = []
+    reported: list[int] = []
     again = make_sequencer(shelf, log, clock)
-    again.on_published = lambda told_note: told.append(parse_checkpoint(parse_note(told_note).text).size)
+    again.on_published = lambda reported_note: reported.append(parse_checkpoint(parse_note(reported_note).text).size)
     await again.work()
-    assert told == [3, 2]  # who begins to lead is told of both
+    assert reported == [3, 2]  # who begins to lead is told of both
     verify_shelf(shelf, [Logged(log / "2026h1"), Logged(log / "2026h2")])
     await again.close()
 

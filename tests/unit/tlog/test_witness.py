@@ -412,8 +412,8 @@ def test_https_is_for_a_certificate_of_the_authorities_given(folder: Path) -> No
     async def run() -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
         parties = {"w": Party(key, f"https://localhost:{server.sockets[0].getsockname()[1]}")}
-        asked = Witnesses(parties, SystemClock(), trusted)
-        assert len(await asyncio.to_thread(asked.ask, "w", note, proof)) == 1
+        requested = Witnesses(parties, SystemClock(), trusted)
+        assert len(await asyncio.to_thread(requested.ask, "w", note, proof)) == 1
         stranger = Witnesses(parties, SystemClock(), ssl.create_default_context())
         with pytest.raises(WitnessUnavailableError, match="SSLCertVerificationError"):
             await asyncio.to_thread(stranger.ask, "w", note, proof)

@@ -58,7 +58,7 @@ CREATE TABLE sessions (
   version BIGINT NOT NULL,
   close_ms BIGINT NOT NULL,
   regulator_session_id TEXT NOT NULL,
-  test_register INTEGER NOT NULL,
+  test_regulator INTEGER NOT NULL,
   participation_id TEXT NOT NULL,
   regulator_participation_id TEXT NOT NULL,
   bought_minor BIGINT NOT NULL CHECK (bought_minor >= 0),
@@ -75,7 +75,7 @@ CREATE TABLE sessions (
   limit_loss_minor BIGINT NOT NULL,
   limit_stake_minor BIGINT NOT NULL,
   limit_duration_ms BIGINT NOT NULL,
-  pending_affair TEXT NOT NULL,
+  pending_operation TEXT NOT NULL,
   link_no BIGINT NOT NULL,
   link_hash TEXT NOT NULL,
   last_id BIGINT NOT NULL, -- of its newest statement
@@ -155,7 +155,7 @@ CREATE TABLE privates (
 -- key over all days would need the time in it, and so would hold nothing: each day has its own
 -- (`make_partitions`). What stops a request that is repeated over midnight from taking effect twice is what stops a
 -- very late one (ARCHITECTURE 2.16): the session's version, under the lock on its row, and stage number, round version
--- and purchase number; `affairs_by_request` where there is no session yet; the keys of what admins change.
+-- and purchase number; `operations_by_request` where there is no session yet; the keys of what admins change.
 CREATE TABLE answers (
   party TEXT NOT NULL,
   method TEXT NOT NULL,
@@ -214,8 +214,8 @@ BEGIN
   RETURN gone;
 END $$;
 
-CREATE TABLE affairs (
-  affair_id TEXT PRIMARY KEY,
+CREATE TABLE operations (
+  operation_id TEXT PRIMARY KEY,
   session_id TEXT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close')),
   status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed')),
@@ -227,10 +227,10 @@ CREATE TABLE affairs (
   purchase_no BIGINT NOT NULL,
   created_ms BIGINT NOT NULL
 );
-CREATE UNIQUE INDEX affairs_pending ON affairs (session_id) WHERE status = 'pending';
-CREATE INDEX affairs_pending_in_order ON affairs (affair_id) WHERE status = 'pending';
--- A request has one affair that is under way or done: two nodes that were sent it at once cannot both begin.
-CREATE UNIQUE INDEX affairs_by_request ON affairs (party, request_id, method) WHERE status <> 'failed';
+CREATE UNIQUE INDEX operations_pending ON operations (session_id) WHERE status = 'pending';
+CREATE INDEX operations_pending_in_order ON operations (operation_id) WHERE status = 'pending';
+-- A request has one operation that is under way or done: two nodes that were sent it at once cannot both begin.
+CREATE UNIQUE INDEX operations_by_request ON operations (party, request_id, method) WHERE status <> 'failed';
 
 CREATE TABLE stage_reports (
   id BIGINT NOT NULL,

@@ -1,6 +1,6 @@
 -- Refusals that answer their request for ever, the balance that a wallet told last, session tokens.
 
-ALTER TABLE affairs ADD COLUMN refusal TEXT NOT NULL DEFAULT ''; -- of one that came to nothing (rgs.service.money.refusals)
+ALTER TABLE operations ADD COLUMN refusal TEXT NOT NULL DEFAULT ''; -- of one that came to nothing (rgs.service.money.refusals)
 
 -- Of a session that is funded bet by bet: what its wallet told last, when, and what had been credited to it by then.
 -- Written beside the session's version, for it decides nothing; time 0: nothing was told yet.

@@ -1,3 +1,3 @@
--- A request opens one session, for ever: the index that stands says so already, and rows of affairs are never deleted.
+-- A request opens one session, for ever: the index that stands says so already, and rows of operations are never deleted.
 
-COMMENT ON INDEX affairs_by_request IS 'one effect a request, for ever; OpenSession has nothing else that would tell';
+COMMENT ON INDEX operations_by_request IS 'one effect a request, for ever; OpenSession has nothing else that would tell';

@@ -45,7 +45,7 @@ CREATE TABLE sessions (
   version INTEGER NOT NULL,
   close_ms INTEGER NOT NULL,
   regulator_session_id TEXT NOT NULL,
-  test_register INTEGER NOT NULL,
+  test_regulator INTEGER NOT NULL,
   participation_id TEXT NOT NULL,
   regulator_participation_id TEXT NOT NULL,
   bought_minor INTEGER NOT NULL CHECK (bought_minor >= 0),
@@ -62,7 +62,7 @@ CREATE TABLE sessions (
   limit_loss_minor INTEGER NOT NULL,
   limit_stake_minor INTEGER NOT NULL,
   limit_duration_ms INTEGER NOT NULL,
-  pending_affair TEXT NOT NULL,
+  pending_operation TEXT NOT NULL,
   link_no INTEGER NOT NULL,
   link_hash TEXT NOT NULL,
   CHECK (bought_minor - staked_minor + returned_minor - paid_out_minor >= 0),
@@ -149,8 +149,8 @@ CREATE TABLE answers (
 );
 CREATE UNIQUE INDEX answers_by_request ON answers (request_id, method, party);
 
-CREATE TABLE affairs (
-  affair_id TEXT NOT NULL PRIMARY KEY,
+CREATE TABLE operations (
+  operation_id TEXT NOT NULL PRIMARY KEY,
   session_id TEXT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close')),
   status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed')),
@@ -162,8 +162,8 @@ CREATE TABLE affairs (
   purchase_no INTEGER NOT NULL,
   created_ms INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE UNIQUE INDEX affairs_pending ON affairs (session_id) WHERE status = 'pending';
-CREATE UNIQUE INDEX affairs_by_request ON affairs (request_id, method, party) WHERE status = 'pending';
+CREATE UNIQUE INDEX operations_pending ON operations (session_id) WHERE status = 'pending';
+CREATE UNIQUE INDEX operations_by_request ON operations (request_id, method, party) WHERE status = 'pending';
 
 CREATE TABLE stage_reports (
   id INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again: a row is deleted by its number

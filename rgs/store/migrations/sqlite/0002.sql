@@ -1,13 +1,13 @@
--- Money that leaves the house: how a session is funded, how far an affair has moved money, reports that were refused.
+-- Money that leaves the server: how a session is funded, how far an operation has moved money, reports that were refused.
 
 ALTER TABLE sessions ADD COLUMN funding TEXT NOT NULL DEFAULT 'participation'
   CHECK (funding IN ('participation', 'seamless'));
 
-ALTER TABLE affairs RENAME TO affairs_before;
-CREATE TABLE affairs (
-  affair_id TEXT NOT NULL PRIMARY KEY,
+ALTER TABLE operations RENAME TO operations_before;
+CREATE TABLE operations (
+  operation_id TEXT NOT NULL PRIMARY KEY,
   session_id TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close', 'start', 'act', 'return')),
+  kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close', 'start', 'act', 'credit')),
   status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed', 'undone')),
   party TEXT NOT NULL,
   method TEXT NOT NULL,
@@ -17,21 +17,21 @@ CREATE TABLE affairs (
   purchase_no INTEGER NOT NULL,
   created_ms INTEGER NOT NULL,
   detail TEXT NOT NULL, -- canonical JSON of what the request asked, where columns do not say it
-  stage INTEGER NOT NULL, -- how far money is known to have moved (rgs.store.changes.AffairStage)
+  progress INTEGER NOT NULL, -- how far money is known to have moved (rgs.store.changes.OperationProgress)
   attempts INTEGER NOT NULL,
   next_ms INTEGER NOT NULL,
   reason TEXT NOT NULL
 ) WITHOUT ROWID;
-INSERT INTO affairs SELECT *, '', 0, 0, 0, '' FROM affairs_before;
-DROP TABLE affairs_before;
--- One affair at a time in a session; what it owes the player waits beside it.
-CREATE UNIQUE INDEX affairs_pending ON affairs (session_id) WHERE status = 'pending' AND kind <> 'return';
-CREATE INDEX affairs_in_order ON affairs (affair_id) WHERE status = 'pending';
-CREATE INDEX affairs_returns ON affairs (session_id, affair_id) WHERE status = 'pending' AND kind = 'return';
-CREATE INDEX affairs_owed ON affairs (affair_id) WHERE status = 'pending' AND kind IN ('end', 'return');
-CREATE UNIQUE INDEX affairs_by_request ON affairs (request_id, method, party) WHERE status IN ('pending', 'undone');
+INSERT INTO operations SELECT *, '', 0, 0, 0, '' FROM operations_before;
+DROP TABLE operations_before;
+-- One operation at a time in a session; what it owes the player waits beside it.
+CREATE UNIQUE INDEX operations_pending ON operations (session_id) WHERE status = 'pending' AND kind <> 'credit';
+CREATE INDEX operations_in_order ON operations (operation_id) WHERE status = 'pending';
+CREATE INDEX operations_credits ON operations (session_id, operation_id) WHERE status = 'pending' AND kind = 'credit';
+CREATE INDEX pending_credits ON operations (operation_id) WHERE status = 'pending' AND kind IN ('end', 'credit');
+CREATE UNIQUE INDEX operations_by_request ON operations (request_id, method, party) WHERE status IN ('pending', 'undone');
 
--- What the central system has refused: set aside until an admin releases it. kind stages: of a session; kind alignment: of
+-- What the regulator has refused: set aside until an admin releases it. kind stages: of a session; kind alignment: of
 -- `operator:currency:day`.
 CREATE TABLE held_reports (
   kind TEXT NOT NULL CHECK (kind IN ('stages', 'alignment')),
@@ -41,9 +41,9 @@ CREATE TABLE held_reports (
   PRIMARY KEY (kind, subject)
 ) WITHOUT ROWID;
 
--- What the central system is told of one operator's day in one currency, by the time of each event, kept in the commits
+-- What the regulator is told of one operator's day in one currency, by the time of each event, kept in the commits
 -- that bring it about; `aligned` is the sums as they were told last.
-CREATE TABLE register_days (
+CREATE TABLE regulator_days (
   operator TEXT NOT NULL,
   currency TEXT NOT NULL,
   day TEXT NOT NULL,
@@ -57,4 +57,4 @@ CREATE TABLE register_days (
   aligned TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (operator, day, currency)
 ) WITHOUT ROWID;
-CREATE INDEX register_days_by_day ON register_days (day);
+CREATE INDEX regulator_days_by_day ON regulator_days (day);

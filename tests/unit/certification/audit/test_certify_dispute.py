@@ -81,7 +81,7 @@ def run(case: Case, files: dict[str, bytes], *more: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("act", "ruleset", "stakes", "told"),
+    ("act", "ruleset", "stakes", "reported"),
     [
         (play, "uth-solo", None, ("U-5", "U-7", "VERIFIED ANCHORED", "entry 4 of log.example/2026h2, WITNESSED")),
         (void, "uth-solo", None, ("MALFUNCTION", "Would have returned", "void round: every stake returns in full")),
@@ -90,14 +90,14 @@ def run(case: Case, files: dict[str, bytes], *more: str) -> int:
     ],
 )
 def test_a_round_as_a_page(
-    tmp_path: Path, act: Act, ruleset: str, stakes: dict[str, int] | None, told: tuple[str, ...]
+    tmp_path: Path, act: Act, ruleset: str, stakes: dict[str, int] | None, reported: tuple[str, ...]
 ) -> None:
     case, files = made(tmp_path, act, ruleset, stakes)
     page = tmp_path / "page.html"
     assert run(case, files, "--html", str(page)) == 0
     text = page.read_text()
     for words in (
-        *told,
+        *reported,
         *(one["name"] for one in languages().values()),
         "regulator_session_id",
         "wallet_transaction_id",
@@ -140,13 +140,13 @@ def test_amounts_are_told_in_the_marks_of_the_language() -> None:
         assert _amount(german, of, minor) == shown.translate(str.maketrans(",.", ".,"))
 
 
-def test_stakes_debited_one_by_one_are_among_the_legs_of_their_round(tmp_path: Path) -> None:
+def test_stakes_debited_one_by_one_are_among_the_transfers_of_their_round(tmp_path: Path) -> None:
     ids = ["01DEBJT0FTHJSR0VND00000000", "01DEBJT0FAN0THERR0VND00000"]
 
     def debited(factory: RecordFactory, worker: Any, player: Any) -> None:
         for transaction_id, round_id in zip(ids, (player.round.round_id, factory.ulid()), strict=True):
             body = {"amount_minor": "100", "direction": "debit", "round_id": round_id, "transaction_id": transaction_id}
-            factory.link(worker, player, "money_leg", body)
+            factory.link(worker, player, "transfer", body)
         play(factory, worker, player)
 
     case, files = made(tmp_path, debited)
@@ -190,9 +190,9 @@ def test_what_no_page_has_words_for_is_told_and_not_shown(tmp_path: Path, capsys
     case, files = made(tmp_path, play)
     page = tmp_path / "page.html"
     assert run(case, {**files, "ruleset.json": load_ruleset("casino-holdem").canonical}, "--html", str(page)) == 1
-    told = capsys.readouterr().out
-    assert "FAILED: ruleset.json is not the ruleset of the round" in told
-    assert "cannot be shown as a page" in told
+    reported = capsys.readouterr().out
+    assert "FAILED: ruleset.json is not the ruleset of the round" in reported
+    assert "cannot be shown as a page" in reported
     assert not page.exists()
     assert page_of({**files, "ruleset.json": load_ruleset("casino-holdem").canonical}) == {}
     assert "without a page" in capsys.readouterr().out
@@ -203,8 +203,8 @@ def test_what_no_page_has_words_for_is_told_and_not_shown(tmp_path: Path, capsys
 def test_without_proofs_or_policy_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case, files = made(tmp_path, play)
     assert dispute.main([str(_written(case, files))]) == 0
-    assert "UNANCHORED" in (told := capsys.readouterr().out)
-    assert "not verified, no policy" in told
+    assert "UNANCHORED" in (reported := capsys.readouterr().out)
+    assert "not verified, no policy" in reported
     assert run(case, {name: data for name, data in files.items() if "proof" not in name}) == 0
     assert "no proof that it is in the log" in capsys.readouterr().out
 
@@ -227,7 +227,7 @@ def test_a_zip_that_is_damaged_anywhere_is_told(tmp_path: Path) -> None:
         except FileError as error:
             refused.append(str(error))
     assert len(refused) > len(good) // 23 // 2
-    assert {told.count(str(path)) for told in refused} == {1}
+    assert {reported.count(str(path)) for reported in refused} == {1}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_LZMA) as zipped:  # its head may ask for gigabytes
         zipped.writestr("keys.json", b"")

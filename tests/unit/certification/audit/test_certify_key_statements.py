@@ -26,7 +26,7 @@ def case(tmp_path: Path) -> Case:
     return Case(tmp_path, factory)
 
 
-def told(case: Case) -> tuple[int, int]:
+def reported(case: Case) -> tuple[int, int]:
     return case.report["key_statements"]["in_log"], case.report["key_statements"]["in_bundle"]
 
 
@@ -35,12 +35,12 @@ def test_key_statements_of_a_log_are_accepted_and_counted(case: Case, capsys: py
     assert len(bundle) == 3
     case.publish([*bundle[:2], *entries[:4]])
     assert case.audit() == 0
-    assert told(case) == (2, 3), "that the log has not come to the last one is no failure"
+    assert reported(case) == (2, 3), "that the log has not come to the last one is no failure"
     assert "2 of 3 statements are in the log" in capsys.readouterr().out
     # The next run knows how far it came.
     case.publish([*bundle[:2], *entries[:4], bundle[2], *entries[4:]])
     assert case.audit() == 0
-    assert told(case) == (3, 3)
+    assert reported(case) == (3, 3)
     assert case.report["statements"]["node_key"] == 2
     case.publish([*bundle[:2], *entries[:4], bundle[2], *entries[4:], bundle[1]])
     assert case.audit() == 1
@@ -50,7 +50,7 @@ def test_key_statements_of_a_log_are_accepted_and_counted(case: Case, capsys: py
 def test_a_log_from_before_has_none_and_is_good(case: Case) -> None:
     case.publish()
     assert case.audit() == 0
-    assert told(case) == (0, 3)
+    assert reported(case) == (0, 3)
 
 
 Arrange = Callable[[list[bytes], list[bytes]], list[bytes]]
@@ -109,4 +109,4 @@ def test_the_logged_revocation_of_a_root_makes_nothing_fall_that_was_seen_before
     for _ in range(2):  # the second run begins behind the revocation
         assert case.audit() == 0
         assert case.report["read_again"] == ""
-        assert told(case) == (4, 4)
+        assert reported(case) == (4, 4)

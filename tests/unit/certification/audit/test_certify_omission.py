@@ -55,10 +55,10 @@ def test_what_is_in_the_log_is_included(case: Case, capsys: pytest.CaptureFixtur
     entries = entries_of(case.factory)
     assert omitted(case, entries[5]) == 0
     assert omitted(case, *case.factory.lines[5:7]) == 0  # export lines, two receipts
-    told = capsys.readouterr().out
-    assert "as entry 5 of 7" in told
-    assert "WITNESSED ANCHORED" in told
-    assert "STALE" not in told
+    result = capsys.readouterr().out
+    assert "as entry 5 of 7" in result
+    assert "WITNESSED ANCHORED" in result
+    assert "STALE" not in result
     assert omitted(case, entries[0]) == 0  # the start of an instance alone
 
 
@@ -67,9 +67,9 @@ def test_what_is_missing_is_an_omission_when_it_is_due(case: Case, capsys: pytes
     case.publish(entries[:5])
     opened = parse_time("2026-11-18T" + format_time(START_MS)[11:])
     assert omitted(case, entries[5]) == 1  # cosigned a day and more later
-    told = capsys.readouterr().out
-    assert "PROVEN_OMITTED round_opening" in told
-    assert "cosigned by w at 2026-11-19" in told
+    result = capsys.readouterr().out
+    assert "PROVEN_OMITTED round_opening" in result
+    assert "cosigned by w at 2026-11-19" in result
     assert omitted(case, entries[5], more=("--delay-s", "200000")) == 3
     assert "NOT_YET_DUE" in capsys.readouterr().out
     assert omitted(case, entries[2], entries[5]) == 1  # of several the worst
@@ -117,9 +117,9 @@ def test_a_round_without_a_final_is_told(case: Case, capsys: pytest.CaptureFixtu
     factory.event(worker)
     case.publish(time_s=START_MS // 1000)
     assert omitted(case, entries_of(factory)[opening], entries_of(factory)[5]) == 0
-    told = capsys.readouterr().out
-    assert told.count("WITHOUT_FINAL") == 1
-    assert "under demo an interrupted round ends after 0:10:00" in told
+    result = capsys.readouterr().out
+    assert result.count("WITHOUT_FINAL") == 1
+    assert "under demo an interrupted round ends after 0:10:00" in result
     shutil.rmtree(case.log / "tile" / "entries")
     assert omitted(case, factory.lines[0], factory.lines[5]) == 0
     assert "not open to you" in capsys.readouterr().out
@@ -138,21 +138,21 @@ def test_a_statement_is_looked_for_in_the_shards_where_it_belongs(
     (case.folder / "policy.txt").write_text(policy)
     case.publish(entries[:5])
 
-    def looked(*shards: str, entry: bytes = entries[5], delay_s: str = "86400") -> int:
+    def polled(*shards: str, entry: bytes = entries[5], delay_s: str = "86400") -> int:
         (case.folder / "receipt").write_bytes(entry)
         logs = [word for name in shards for word in ("--log", str(opened / name if name else case.log))]
         files = ["--policy", str(case.folder / "policy.txt"), "--keys", str(case.folder / "keys.json")]
         return omission.main([str(case.folder / "receipt"), *logs, *files, "--delay-s", delay_s, "--now", SOON])
 
-    assert looked("2027h1") == looked("2026h1") == looked("2026h1", "2027h1") == 2
+    assert polled("2027h1") == polled("2026h1") == polled("2026h1", "2027h1") == 2
     assert "so --log 2026h2, too" in capsys.readouterr().out
-    assert looked("") == looked("", "2027h1") == 1
-    assert looked("2027h1", entry=entries[2]) == 0  # found is found
+    assert polled("") == polled("", "2027h1") == 1
+    assert polled("2027h1", entry=entries[2]) == 0  # found is found
     # At the turn of the half-year it may stand in either.
     turn = str(60 * 86_400)
-    assert looked("", delay_s=turn) == 2
+    assert polled("", delay_s=turn) == 2
     assert "so --log 2027h1, too" in capsys.readouterr().out
-    assert looked("", "2027h1", delay_s=turn) == 1
+    assert polled("", "2027h1", delay_s=turn) == 1
     assert "it is not among the 5 entries of log.example/2026h2 nor of the 5 entries of" in capsys.readouterr().out
 
 

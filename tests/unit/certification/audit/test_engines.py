@@ -126,10 +126,10 @@ def test_an_extra_that_is_not_installed_is_named(
 ) -> None:
     real = importlib.import_module
 
-    def without(asked: str) -> object:
-        if asked == module:
-            raise ImportError(asked)
-        return real(asked)
+    def without(requested: str) -> object:
+        if requested == module:
+            raise ImportError(requested)
+        return real(requested)
 
     monkeypatch.setattr(importlib, "import_module", without)
     assert case.audit("--engine", name, "--cluster", "127.0.0.1:1") == 2

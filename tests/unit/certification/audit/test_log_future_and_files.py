@@ -167,7 +167,7 @@ def test_nothing_knows_a_checkpoint_that_covers_it(tmp_path: Path, more: int, st
 
 def test_what_is_named_and_no_artifact_tells_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     assert case.audit() == 0
-    assert [row["name"] for row in case.report["artifacts_untold"]] == [
+    assert [row["name"] for row in case.report["artifacts_unreported"]] == [
         "jurisdiction demo",
         "manifest",
         "ruleset uth-solo",

@@ -45,14 +45,14 @@ def test_every_boot_has_its_account_of_draws(tmp_path: Path) -> None:
     running, _ = opened(harness, "node-1-b2-w0", boot_no=2, previous_boot=harness.boot(worker))
     harness.lose(running, lost)
     case = audited(tmp_path, harness)
-    told = {row["instance"]: row for row in case.report["instances"]}
-    assert [told[name]["state"] for name in ("node-1-b1-w0", "node-2-b1-w0", "node-1-b2-w0")] == [
+    result = {row["instance"]: row for row in case.report["instances"]}
+    assert [result[name]["state"] for name in ("node-1-b1-w0", "node-2-b1-w0", "node-1-b2-w0")] == [
         "ended",
         "lost",
         "running",
     ]
-    assert [told[name]["draws_accounted"] for name in told] == [2, 1, 0]
-    assert [told[name]["draws_unknown_at_most"] for name in told] == [0, 8, 0]
+    assert [result[name]["draws_accounted"] for name in result] == [2, 1, 0]
+    assert [result[name]["draws_unknown_at_most"] for name in result] == [0, 8, 0]
     assert case.report["exposure"] == [{"node": "node-2", "day": case.report["newest_statement"][:10], "draws": 8}]
     page = (tmp_path / "report.html").read_text()
     assert "node-1-b2-w0" in page
@@ -127,8 +127,8 @@ def test_keys_are_told_with_their_state(tmp_path: Path, kind: str, more: dict[st
     time = format_time(SEEN_S * 1000)
     harness.key_statement(harness.root, kind, {"key": harness.nodes["node-2"].keyid, "time": time, **more})
     case = audited(tmp_path, harness)
-    told = {row["name"]: row["state"] for row in case.report["keys"]}
-    assert (told[""], told["node-1"]) == ("in force", "in force")
-    assert state in told["node-2"]
-    assert time in told["node-2"]
+    result = {row["name"]: row["state"] for row in case.report["keys"]}
+    assert (result[""], result["node-1"]) == ("in force", "in force")
+    assert state in result["node-2"]
+    assert time in result["node-2"]
     assert state in (tmp_path / "report.html").read_text()

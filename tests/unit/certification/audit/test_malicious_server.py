@@ -102,7 +102,7 @@ def test_2_a_ghost_session_is_not_caught_here(tmp_path: Path) -> None:
         harness.close(worker, one)
     harness.end(worker)
     status, case = audited(tmp_path, harness)
-    # The ghost is in the log with its purchase: wallet and register know of none, which reconciliation says.
+    # The ghost is in the log with its purchase: wallet and regulator know of none, which reconciliation says.
     assert (status, case.report["summary"]["sessions"]) == (0, 2)
 
 
@@ -172,19 +172,19 @@ def test_4_what_is_cut_out_of_the_log_shows(tmp_path: Path, dropped: tuple[int, 
 
 
 def test_4_a_story_signed_again_without_it_is_refuted_by_the_players_opening(tmp_path: Path) -> None:
-    told, true = RecordFactory("drops"), RecordFactory("drops")
-    lives = [opened(harness) for harness in (told, true)]
-    for harness, life in zip((told, true), lives, strict=True):
+    result, true = RecordFactory("drops"), RecordFactory("drops")
+    lives = [opened(harness) for harness in (result, true)]
+    for harness, life in zip((result, true), lives, strict=True):
         a_round(harness, *life)
     true.deal(lives[1][0], [lives[1][1]], {"ante": 100})
     opening = entries_of(true)[-1]  # in the player's hands
-    finish(told, *lives[0])
-    status, case = audited(tmp_path, told)
+    finish(result, *lives[0])
+    status, case = audited(tmp_path, result)
     assert status == 0  # the log alone is one whole, false story
     receipt = tmp_path / "opening.json"
     receipt.write_bytes(opening)
     arguments = [str(receipt), "--log", str(case.log), "--policy", str(tmp_path / "policy.txt")]
-    arguments += ["--keys", str(tmp_path / "keys.json"), "--root", told.root.keyid]
+    arguments += ["--keys", str(tmp_path / "keys.json"), "--root", result.root.keyid]
     assert omission.main(arguments) == 1
 
 

@@ -189,8 +189,8 @@ def test_the_operators_own_witness_counts_for_nothing(drill: Drill, capsys: pyte
 def test_a_checkpoint_brought_is_held_against_the_log(drill: Drill, tmp_path: Path) -> None:
     entries = entries_of(drill.factory)
     other = tmp_path / "other"
-    for told, words in ((entries[:3] + entries[4:], "forked: not the log that was cosigned by a witness"),):
-        make_log(other, told)
+    for result, words in ((entries[:3] + entries[4:], "forked: not the log that was cosigned by a witness"),):
+        make_log(other, result)
         witnessed(other)
         assert drill.case.audit("--witnessed", str(other / "checkpoint")) == 1
         assert drill.case.checks == {"log consistency"}

@@ -38,9 +38,9 @@ def test_what_the_clauses_say() -> None:
     assert demo.min_round_interval_ms == 0
     assert demo.regulator_ids_required
     for jurisdiction in (italy, britain):
-        assert not jurisdiction.test_register_allowed
+        assert not jurisdiction.test_regulator_allowed
         assert not jurisdiction.development_ca_allowed
-    assert demo.test_register_allowed
+    assert demo.test_regulator_allowed
     assert demo.development_ca_allowed
 
 
@@ -116,7 +116,7 @@ def test_each_number_has_its_bounds(row: str, least: int, most: int) -> None:
         ("history_rounds = 50", "", "history_rounds: is missing"),
         ('inactivity_ms = "own', 'idle_ms = "own', "sources.inactivity_ms: is missing"),
         ('inactivity_ms = "own', 'colour = "red"\ninactivity_ms = "own', "sources.colour: is not known"),
-        ('id = "demo"', 'id = "it-adm"', "test_register_allowed: only demo"),
+        ('id = "demo"', 'id = "it-adm"', "test_regulator_allowed: only demo"),
     ],
 )
 def test_what_is_refused(old: str, new: str, message: str) -> None:
@@ -129,4 +129,4 @@ def test_what_is_refused(old: str, new: str, message: str) -> None:
 def test_the_development_ca_too_is_for_the_demo_only() -> None:
     text = text_of("demo").replace('id = "demo"', 'id = "it-adm"')
     with pytest.raises(RulesetError, match="development_ca_allowed: only demo"):
-        parse_jurisdiction(text.replace("test_register_allowed = true", "test_register_allowed = false"))
+        parse_jurisdiction(text.replace("test_regulator_allowed = true", "test_regulator_allowed = false"))

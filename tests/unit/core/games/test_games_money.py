@@ -97,7 +97,7 @@ def test_amounts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount_minor", "currency", "told"),
+    ("amount_minor", "currency", "reported"),
     [
         (25_000, "EUR", "250.00 EUR"),
         (25_000, "JPY", "25,000 JPY"),
@@ -110,8 +110,8 @@ def test_amounts() -> None:
         (25_000, "", "25,000 minor units of an unknown currency"),
     ],
 )
-def test_people_read_major_units(amount_minor: int, currency: str, told: str) -> None:
-    assert format_money(amount_minor, currency) == told
+def test_people_read_major_units(amount_minor: int, currency: str, reported: str) -> None:
+    assert format_money(amount_minor, currency) == reported
 
 
 def test_a_gain_has_its_sign() -> None:

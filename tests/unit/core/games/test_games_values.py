@@ -39,7 +39,7 @@ def test_how_a_bet_is_settled_is_told_in_these_words() -> None:
 
 def test_a_jurisdiction_does_not_recite_its_file() -> None:
     jurisdiction = load_jurisdiction("it-adm")
-    told = repr(jurisdiction)
-    assert "it-adm" in told
-    assert "sources" not in told
-    assert "canonical" not in told
+    result = repr(jurisdiction)
+    assert "it-adm" in result
+    assert "sources" not in result
+    assert "canonical" not in result

@@ -27,8 +27,8 @@ def account(moves: list[Move], *, begin: int = 1_000, step: int = 10) -> list[Wa
 
 
 def named(rows: list[WalletRow], *, passed_over: int = -1) -> list[str]:
-    told = [(row, number == passed_over) for number, row in enumerate(rows)]
-    return [found.subject.removeprefix("transaction ") for found in match_balances(told, TERMS)]
+    result = [(row, number == passed_over) for number, row in enumerate(rows)]
+    return [found.subject.removeprefix("transaction ") for found in match_balances(result, TERMS)]
 
 
 MOVES: list[Move] = [("debit", 100), ("credit", 40), ("debit", 7), ("rollback", 7), ("credit", 500)]
@@ -88,5 +88,5 @@ def test_of_rows_of_one_moment_the_wrong_one_is_named(order: tuple[int, int]) ->
     rows = account(MOVES)
     pair = [replace(rows[1], time_ms=115, balance_after_minor=3), replace(rows[2], time_ms=115)]
     assert named([rows[0], *(pair[place - 1] for place in order), *rows[3:]]) == ["T1"]
-    untold = [replace(pair[0], balance_after_minor=None), pair[1]]
-    assert named([rows[0], *(untold[place - 1] for place in order), *rows[3:]]) == []
+    unreported = [replace(pair[0], balance_after_minor=None), pair[1]]
+    assert named([rows[0], *(unreported[place - 1] for place in order), *rows[3:]]) == []

@@ -11,7 +11,7 @@ import pytest
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.reconcile.classes import BUCKET_NAMES, OLDEST, BreakClass
-from rgs.core.reconcile.extract import LEGS, SEATS, SESSIONS, Extract
+from rgs.core.reconcile.extract import SEATS, SESSIONS, TRANSFERS, Extract
 from rgs.core.reconcile.facts import Break
 from rgs.core.reconcile.lines import RowRefusedError, csv_records, parse_object, split_csv
 from rgs.core.reconcile.mapping import Mapping, parse_mapping
@@ -66,8 +66,8 @@ def test_breaks_are_counted_by_class_age_and_currency() -> None:
     }
     assert row["ages"] == {**dict.fromkeys(BUCKET_NAMES, 0), BUCKET_NAMES[0]: 2, OLDEST: 1}
     assert (findings.owed, findings.total, findings.new, findings.still) == ({"EUR": 15}, 4, 3, 1)
-    assert [told["age"] for told in findings.listed] == [OLDEST, *[BUCKET_NAMES[0]] * 3]
-    assert [told["resolved"] is None for told in findings.listed] == [True, False, True, True]
+    assert [result["age"] for result in findings.listed] == [OLDEST, *[BUCKET_NAMES[0]] * 3]
+    assert [result["resolved"] is None for result in findings.listed] == [True, False, True, True]
     assert not any(
         row["open"] or any(row["ages"].values()) for row in findings.classes() if row["class"] != credit.kind
     )
@@ -145,8 +145,8 @@ def test_the_limits_of_a_field_are_exact(field: str, most: str, more: str) -> No
 
 
 def test_a_row_that_tells_only_what_is_needed() -> None:
-    told = ("T", "debit", "", "EUR", "1", "1794960000000", "", "accepted", NULL, "", "")
-    assert read_wallet(WALLET, FieldReader(Mapping())) == ("wallet", told)
+    result = ("T", "debit", "", "EUR", "1", "1794960000000", "", "accepted", NULL, "", "")
+    assert read_wallet(WALLET, FieldReader(Mapping())) == ("wallet", result)
 
 
 IDS = {"regulator_session_id": "M", "regulator_participation_id": "N"}
@@ -189,7 +189,7 @@ SUMS = {"bought_minor": "1", "staked_minor": "2", "returned_minor": "3", "paid_o
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_a_row_of_the_register_that_tells_only_what_is_needed(record: dict[str, str], table: str, row: Row) -> None:
+def test_a_row_of_the_regulator_that_tells_only_what_is_needed(record: dict[str, str], table: str, row: Row) -> None:
     assert read_regulator(record, FieldReader(Mapping())) == (table, row)
     for name in record:
         with pytest.raises(RowRefusedError, match=f"{name} is missing"):
@@ -233,7 +233,7 @@ END = {
 
 def a_session() -> list[Statement]:
     """A whole session of one round, a second from link to link."""
-    told = [
+    result = [
         opened(),
         statement("purchase", BOUGHT, {"wallet_transaction_id": "T1", "regulator_participation_id": "N"}),
         statement("round_opening", OPENING),
@@ -241,15 +241,15 @@ def a_session() -> list[Statement]:
         statement("participation_end", END, {"wallet_transaction_id": "T2", "regulator_participation_id": "N"}),
         statement("session_close", {}),
     ]
-    for second, one in enumerate(told):
+    for second, one in enumerate(result):
         one.body["time"] = format_time(1_795_000_000_000 + 1000 * second)
-    return told
+    return result
 
 
 def rows_of(statements: list[Statement], unsound: str = "") -> dict[str, list[Row]]:
     """The rows of each table, where a check failed on the statement of this kind."""
     extract = Extract(Rulebook())
-    found: dict[str, list[Row]] = {LEGS: [], SEATS: [], SESSIONS: []}
+    found: dict[str, list[Row]] = {TRANSFERS: [], SEATS: [], SESSIONS: []}
     for one in statements:
         for table, row in extract.take(one, is_sound=one.kind.name != unsound):
             found[table].append(row)
@@ -259,7 +259,7 @@ def rows_of(statements: list[Statement], unsound: str = "") -> dict[str, list[Ro
 
 
 @pytest.mark.parametrize(
-    ("unsound", "legs", "seat", "session"),
+    ("unsound", "transfers", "seat", "session"),
     [
         ("", ("true", "true"), "true", "true"),
         ("session_open", ("true", "true"), "true", "false"),
@@ -271,10 +271,10 @@ def rows_of(statements: list[Statement], unsound: str = "") -> dict[str, list[Ro
     ],
 )
 def test_a_statement_that_failed_a_check_is_marked_where_it_counts(
-    unsound: str, legs: tuple[str, str], seat: str, session: str
+    unsound: str, transfers: tuple[str, str], seat: str, session: str
 ) -> None:
     rows = rows_of(a_session(), unsound)
-    assert tuple(row[-1] for row in rows[LEGS]) == legs
+    assert tuple(row[-1] for row in rows[TRANSFERS]) == transfers
     assert [row[-1] for row in rows[SEATS]] == [seat]
     assert [row[-1] for row in rows[SESSIONS]] == [session]
 
@@ -286,24 +286,24 @@ def test_of_a_session_whose_opening_is_cut_off_nothing_is_made_up() -> None:
     assert row == (*nothing, "false", "true")
 
 
-def test_one_session_of_a_test_register_makes_the_record_one() -> None:
-    earnest = opened(test_register=False)
+def test_one_session_of_a_test_regulator_makes_the_record_one() -> None:
+    earnest = opened(test_regulator=False)
     for order in ([opened(), earnest], [earnest, opened()]):
         extract = Extract(Rulebook())
         for number, one in enumerate(order):
             one.body["session_id"] = f"S{number}"
             list(extract.take(one, is_sound=True))
-        assert extract.test_register
+        assert extract.test_regulator
     extract = Extract(Rulebook())
     list(extract.take(earnest, is_sound=True))
-    assert not extract.test_register
+    assert not extract.test_regulator
 
 
 def test_a_whole_session_row_by_row() -> None:
     rows = rows_of(a_session())
     at = [str(1_795_000_000_000 + 1000 * second) for second in range(6)]
     game, session_id = "uth-solo", "M" * 16
-    assert rows[LEGS] == [
+    assert rows[TRANSFERS] == [
         (
             "T1", "debit", "5", "EUR", "op-1", "anna", game, "S", "P", "P", "1", session_id, "N", "purchase",
             at[1], at[1], "hash of purchase", "true",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rgs.core.jurisdictions import load_jurisdiction
-from rgs.core.reconcile.extract import LEGS, SEATS, SESSIONS, Extract
+from rgs.core.reconcile.extract import SEATS, SESSIONS, TRANSFERS, Extract
 from rgs.core.replay import Rulebook
 from rgs.core.replay.keys import SigningKey
 from rgs.core.replay.reading import Statement
@@ -20,9 +20,9 @@ OPEN = {
     "jurisdiction": rules_object(load_jurisdiction("demo")),
     "operator": "op-1",
     "ruleset": rules_object(load_ruleset("uth-solo")),
-    "test_register": True,
+    "test_regulator": True,
 }
-LEG = {"amount_minor": "5", "direction": "debit", "round_id": "R"}
+TRANSFER = {"amount_minor": "5", "direction": "debit", "round_id": "R"}
 
 
 def statement(kind: str, body: dict[str, Any], block: dict[str, str] | None = None) -> Statement:
@@ -40,11 +40,11 @@ def opened(**changes: Any) -> Statement:
     return statement("session_open", {**OPEN, **changes}, {"player": "anna", "regulator_session_id": "M" * 16})
 
 
-def test_a_money_leg_names_its_transaction_in_the_body() -> None:
-    debit = statement("money_leg", {**LEG, "transaction_id": "T1"})
-    credit = statement("money_leg", {**LEG, "direction": "credit", "transaction_id": "T2"})
+def test_a_transfer_names_its_transaction_in_the_body() -> None:
+    debit = statement("transfer", {**TRANSFER, "transaction_id": "T1"})
+    credit = statement("transfer", {**TRANSFER, "direction": "credit", "transaction_id": "T2"})
     _, rows = extracted(opened(), debit, credit)
-    assert [row[:3] for table, row in rows if table == LEGS] == [("T1", "debit", "5"), ("T2", "credit", "5")]
+    assert [row[:3] for table, row in rows if table == TRANSFERS] == [("T1", "debit", "5"), ("T2", "credit", "5")]
 
 
 def test_statements_of_no_session_move_the_clock_only() -> None:
@@ -57,7 +57,7 @@ def test_without_its_private_block_nothing_can_be_matched() -> None:
     purchase = statement("purchase", {"participation_id": "P", "bought_minor": "5", "amount_minor": "5"})
     extract, rows = extracted(statement("session_open", OPEN), purchase)
     assert extract.missing == {"hash of session_open": "S", "hash of purchase": ""}
-    assert [table for table, _ in rows] == [LEGS, SESSIONS]
+    assert [table for table, _ in rows] == [TRANSFERS, SESSIONS]
     assert (rows[0][1][0], rows[0][1][14]) == ("", "0")  # no id, and when it began is not known
 
 
@@ -65,8 +65,8 @@ def test_another_operators_sessions_are_left_out() -> None:
     round_opening = {
         "stage_no": "1", "balance_before_minor": "9", "seat": {"bets": [{"amount_minor": "1", "bet": "ante"}]},
     }  # fmt: skip
-    leg = statement("money_leg", {**LEG, "transaction_id": "T1"}, {})
-    extract, rows = extracted(opened(), leg, statement("round_opening", round_opening), operator="op-2")
+    transfer = statement("transfer", {**TRANSFER, "transaction_id": "T1"}, {})
+    extract, rows = extracted(opened(), transfer, statement("round_opening", round_opening), operator="op-2")
     assert rows == []
     assert extract.operators == {"op-1"}
 

@@ -10,12 +10,12 @@ import pytest
 from rgs.core.reconcile.classes import BUCKET_NAMES, MEANINGS, OLDEST, PRIORITY, BreakClass, bucket_of
 from rgs.core.reconcile.facts import (
     Break,
-    Leg,
     ReceiptRow,
-    RegisterEnd,
-    RegisterSession,
+    RegulatorEnd,
+    RegulatorSession,
     SeatFact,
     SessionFact,
+    SignedTransfer,
     Stage,
     Ticket,
     WalletRow,
@@ -32,7 +32,9 @@ from rgs.core.reconcile.records import (
 
 FOREVER = 1 << 62
 TERMS = Terms(10_000, 0, FOREVER, True, True, True, FOREVER, FOREVER, FOREVER)
-LEG = Leg("T", "debit", 100, "EUR", "op", "anna", "uth", "S", "P", "P", 1, "M", "N", "purchase", 400, 500, "h", True)
+TRANSFER = SignedTransfer(
+    "T", "debit", 100, "EUR", "op", "anna", "uth", "S", "P", "P", 1, "M", "N", "purchase", 400, 500, "h", True
+)
 ROW = WalletRow("T", "debit", "anna", "EUR", 100, 500, "P", "accepted", None, "op", "")
 TICKET = Ticket("M", "N", 1, "anna", 100, "T", 500)
 SEAT = SeatFact(
@@ -42,36 +44,38 @@ STAGE = Stage("M", "N", 1, 1000, 100, 50, "o", "f", 500)
 SESSION = SessionFact(
     "S", "op", "EUR", "uth", "anna", "M", False, 100, 900, 700, 800, "P", "N", 1000, 100, 50, 950, 1, True, True
 )
-KNOWN = RegisterSession("M", "S", "op", "EUR", 100, "uth", False, 1, 900)
-END = RegisterEnd("M", "N", 1, 950, 800)
+KNOWN = RegulatorSession("M", "S", "op", "EUR", 100, "uth", False, 1, 900)
+END = RegulatorEnd("M", "N", 1, 950, 800)
 
 
-def money(legs: list[Leg], rows: list[WalletRow], tickets: list[Ticket], **terms: Any) -> list[BreakClass]:
-    return [found.kind for found in match_money("T", legs, rows, tickets, replace(TERMS, **terms))]
+def money(
+    transfers: list[SignedTransfer], rows: list[WalletRow], tickets: list[Ticket], **terms: Any
+) -> list[BreakClass]:
+    return [found.kind for found in match_money("T", transfers, rows, tickets, replace(TERMS, **terms))]
 
 
 def test_what_agrees_is_no_break() -> None:
-    assert money([LEG], [ROW], [TICKET]) == []
+    assert money([TRANSFER], [ROW], [TICKET]) == []
     assert list(match_round(SEAT, [STAGE], TERMS)) == []
     assert list(match_receipt(SEAT, [ReceiptRow("S", 1, "o", 0)], TERMS)) == []
     assert list(match_sessions([SESSION], [KNOWN], [END], TERMS)) == []
     assert list(match_identity(SESSION)) == []
 
 
-def test_a_test_register_holds_no_session_in_earnest() -> None:
-    told = replace(KNOWN, test_register=True)
-    (found,) = match_sessions([SESSION], [told], [END], TERMS)
+def test_a_test_regulator_holds_no_session_in_earnest() -> None:
+    result = replace(KNOWN, test_regulator=True)
+    (found,) = match_sessions([SESSION], [result], [END], TERMS)
     assert found.kind is BreakClass.CONTENT_DIFFERS
-    assert list(match_sessions([replace(SESSION, test_register=True)], [told], [END], TERMS)) == []
+    assert list(match_sessions([replace(SESSION, test_regulator=True)], [result], [END], TERMS)) == []
 
 
 def test_one_id_in_two_statements_is_a_duplicate() -> None:
-    assert money([LEG, replace(LEG, statement="i")], [ROW], [TICKET]) == [BreakClass.DUPLICATE]
+    assert money([TRANSFER, replace(TRANSFER, statement="i")], [ROW], [TICKET]) == [BreakClass.DUPLICATE]
 
 
 def test_a_bet_that_the_record_itself_takes_back_leaves_nothing() -> None:
-    back = replace(LEG, kind="rollback", source="money_leg")
-    bet = replace(LEG, source="money_leg")
+    back = replace(TRANSFER, kind="rollback", source="transfer")
+    bet = replace(TRANSFER, source="transfer")
     returned = replace(ROW, kind="rollback", time_ms=600)
     assert money([bet, back], [ROW, returned], []) == []
     assert money([bet, back], [ROW], []) == [BreakClass.MISSING_IN_RGS]
@@ -81,7 +85,7 @@ def test_a_bet_that_the_record_itself_takes_back_leaves_nothing() -> None:
 
 
 def test_a_statement_that_failed_is_told_once_elsewhere() -> None:
-    assert money([replace(LEG, is_sound=False)], [], []) == []
+    assert money([replace(TRANSFER, is_sound=False)], [], []) == []
     assert list(match_round(replace(SEAT, is_sound=False), [], TERMS)) == []
     assert list(match_receipt(replace(SEAT, is_sound=False), [], TERMS)) == []
     assert list(match_sessions([replace(SESSION, is_sound=False)], [], [], TERMS)) == []
@@ -89,7 +93,7 @@ def test_a_statement_that_failed_is_told_once_elsewhere() -> None:
 
 
 def test_what_a_cut_export_does_not_tell_is_not_compared() -> None:
-    unknown = replace(LEG, currency="", player="")
+    unknown = replace(TRANSFER, currency="", player="")
     assert money([unknown], [replace(ROW, currency="USD", player="bert")], [replace(TICKET, player="bert")]) == []
     assert list(match_sessions([replace(SESSION, is_whole=False)], [], [], TERMS)) == []
     assert list(match_sessions([], [KNOWN], [], replace(TERMS, is_cut=True))) == []
@@ -100,13 +104,13 @@ def test_what_a_cut_export_does_not_tell_is_not_compared() -> None:
 
 
 def test_a_payout_of_nothing_may_be_left_unsaid() -> None:
-    credit = replace(LEG, kind="credit", amount_minor=0, source="participation_end")
+    credit = replace(TRANSFER, kind="credit", amount_minor=0, source="participation_end")
     assert money([credit], [], []) == []
 
 
 def test_a_return_of_nothing_is_looked_for() -> None:
     """It tells the wallet that the round has ended; nobody is owed anything where it is missing."""
-    lost = replace(LEG, kind="credit", amount_minor=0, source="money_leg")
+    lost = replace(TRANSFER, kind="credit", amount_minor=0, source="transfer")
     row = replace(ROW, kind="credit", amount_minor=0)
     assert money([lost], [row], []) == []
     assert money([lost], [], []) == [BreakClass.STATE_DIFFERS]
@@ -116,14 +120,14 @@ def test_a_return_of_nothing_is_looked_for() -> None:
 
 
 def test_an_extra_debit_that_was_reversed_is_no_break() -> None:
-    assert money([LEG], [ROW, ROW, replace(ROW, kind="rollback")], [TICKET]) == []
+    assert money([TRANSFER], [ROW, ROW, replace(ROW, kind="rollback")], [TICKET]) == []
 
 
 def test_outside_the_period_nothing_is_due() -> None:
     period: dict[str, Any] = {"from_ms": 600, "to_ms": 700}
-    assert money([LEG], [], [], **period) == []
-    assert money([LEG], [replace(ROW, amount_minor=1)], [], **period) == []
-    assert money([LEG], [replace(ROW, time_ms=650)], [TICKET], **period) == [BreakClass.TIMING]
+    assert money([TRANSFER], [], [], **period) == []
+    assert money([TRANSFER], [replace(ROW, amount_minor=1)], [], **period) == []
+    assert money([TRANSFER], [replace(ROW, time_ms=650)], [TICKET], **period) == [BreakClass.TIMING]
     assert money([], [ROW], [TICKET], **period) == []
     assert money([], [], [TICKET], **period) == []
     assert list(match_round(SEAT, [], replace(TERMS, **period))) == []
@@ -135,7 +139,7 @@ def test_outside_the_period_nothing_is_due() -> None:
 @pytest.mark.parametrize("until", ["wallet_until_ms", "regulator_until_ms"])
 def test_behind_the_cut_off_it_is_timing(until: str) -> None:
     rows, tickets = ([], [TICKET]) if until == "wallet_until_ms" else ([ROW], [])
-    assert money([LEG], rows, tickets, **{until: 400}) == [BreakClass.TIMING]
+    assert money([TRANSFER], rows, tickets, **{until: 400}) == [BreakClass.TIMING]
     terms = replace(TERMS, regulator_until_ms=50, receipts_until_ms=50)
     assert [found.kind for found in match_round(SEAT, [], terms)] == [BreakClass.TIMING]
     assert [found.kind for found in match_receipt(SEAT, [], terms)] == [BreakClass.TIMING]
@@ -145,11 +149,11 @@ def test_behind_the_cut_off_it_is_timing(until: str) -> None:
 
 
 def test_sources_that_were_not_given_are_not_compared() -> None:
-    assert money([LEG], [], [], wallet=False, regulator=False) == []
+    assert money([TRANSFER], [], [], wallet=False, regulator=False) == []
     assert money([], [], [TICKET], wallet=False) == [BreakClass.LINK_MISSING]
     assert money([], [], [replace(TICKET, is_session_known=False)]) == []
     assert list(match_round(None, [replace(STAGE, is_session_known=False)], TERMS)) == []
-    assert money([replace(LEG, source="money_leg")], [ROW], []) == []  # a bet is no right of participation
+    assert money([replace(TRANSFER, source="transfer")], [ROW], []) == []  # a bet is no right of participation
 
 
 def test_a_stage_for_a_round_that_is_open() -> None:
@@ -207,7 +211,7 @@ def test_ages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("leg", "row", "is_owed"),
+    ("transfer", "row", "is_owed"),
     [
         (("debit", 100), ("debit", 101), True),
         (("debit", 100), ("debit", 99), False),
@@ -217,10 +221,10 @@ def test_ages() -> None:
         (("debit", 100), ("credit", 100), False),
     ],
 )
-def test_who_is_short_by_an_amount(leg: tuple[str, int], row: tuple[str, int], is_owed: bool) -> None:
-    ours = replace(LEG, kind=leg[0], amount_minor=leg[1], source="participation_end")
+def test_who_is_short_by_an_amount(transfer: tuple[str, int], row: tuple[str, int], is_owed: bool) -> None:
+    ours = replace(TRANSFER, kind=transfer[0], amount_minor=transfer[1], source="participation_end")
     theirs = replace(ROW, kind=row[0], amount_minor=row[1])
     (found,) = match_money("T", [ours], [theirs], [], TERMS)
-    kind = BreakClass.AMOUNT_DIFFERS if leg[0] == row[0] else BreakClass.DIRECTION_DIFFERS
+    kind = BreakClass.AMOUNT_DIFFERS if transfer[0] == row[0] else BreakClass.DIRECTION_DIFFERS
     assert (found.kind, found.is_owed) == (kind, is_owed)
-    assert found.amount_minor == (1 if leg[0] == row[0] else 200)
+    assert found.amount_minor == (1 if transfer[0] == row[0] else 200)

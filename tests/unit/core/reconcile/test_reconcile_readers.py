@@ -218,6 +218,6 @@ def test_the_report_lists_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("rgs.core.reconcile.report.LISTED_MAX", 2)
     findings = BreakFindings(1000)
     for number in range(3):
-        told = {"class": "timing", "break_id": str(number), "time_ms": 0, "currency": "EUR", "amount_minor": 1}
-        findings.add({**told, "owed": False}, is_known=bool(number))
+        result = {"class": "timing", "break_id": str(number), "time_ms": 0, "currency": "EUR", "amount_minor": 1}
+        findings.add({**result, "owed": False}, is_known=bool(number))
     assert (len(findings.listed), findings.total, findings.new, findings.still) == (2, 3, 1, 2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rgs.core.reconcile.classes import BreakClass as Kind
-from rgs.core.reconcile.facts import Break, Leg, ReceiptRow, Ticket, WalletRow
+from rgs.core.reconcile.facts import Break, ReceiptRow, SignedTransfer, Ticket, WalletRow
 from rgs.core.reconcile.matching import match_money
 from rgs.core.reconcile.records import (
     match_identity,
@@ -19,10 +19,20 @@ from rgs.core.reconcile.records import (
     match_sessions,
     match_total,
 )
-from tests.unit.core.reconcile.test_reconcile_matching import END, KNOWN, LEG, ROW, SEAT, SESSION, STAGE, TERMS, TICKET
+from tests.unit.core.reconcile.test_reconcile_matching import (
+    END,
+    KNOWN,
+    ROW,
+    SEAT,
+    SESSION,
+    STAGE,
+    TERMS,
+    TICKET,
+    TRANSFER,
+)
 
-CREDIT = replace(LEG, kind="credit", source="participation_end")
-BET = replace(LEG, source="money_leg", reference="S:bet:R")
+CREDIT = replace(TRANSFER, kind="credit", source="participation_end")
+BET = replace(TRANSFER, source="transfer", reference="S:bet:R")
 BACK = replace(ROW, kind="rollback", time_ms=600)
 LONE = replace(TICKET, currency="EUR")
 OPEN_SEAT = replace(SEAT, status="open", final="", ended_ms=0)
@@ -47,12 +57,12 @@ def whose(found: Break) -> tuple[str, str, str, str]:
     return found.operator, found.player, found.currency, found.game
 
 
-STATED, WALLET, REGISTER = ("statements", "wallet"), ("wallet",), ("regulator",)
+STATED, WALLET, REGULATOR = ("statements", "wallet"), ("wallet",), ("regulator",)
 KEPT = ("statements", "regulator")
 
-MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any], list[Said]]] = {
+MONEY: dict[str, tuple[list[SignedTransfer], list[WalletRow], list[Ticket], dict[str, Any], list[Said]]] = {
     "no debit": (
-        [LEG], [], [TICKET], {},
+        [TRANSFER], [], [TICKET], {},
         [(Kind.MISSING_DEBIT, {"statements": "debit 1.00 EUR", "wallet": "nothing"}, 500, 100, STATED, False)],
     ),
     "no credit": (
@@ -64,7 +74,7 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
         [(Kind.TIMING, {"statements": "credit 1.00 EUR", "wallet": "nothing"}, 500, 100, STATED, False)],
     ),
     "debited twice": (
-        [LEG], [ROW, replace(ROW, time_ms=501)], [TICKET], {},
+        [TRANSFER], [ROW, replace(ROW, time_ms=501)], [TICKET], {},
         [
             (
                 Kind.DUPLICATE,
@@ -74,7 +84,7 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
         ],
     ),
     "two statements of one id": (
-        [LEG, replace(LEG, statement="i", amount_minor=70)], [ROW], [], {},
+        [TRANSFER, replace(TRANSFER, statement="i", amount_minor=70)], [ROW], [], {},
         [
             (
                 Kind.DUPLICATE,
@@ -84,7 +94,7 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
         ],
     ),
     "taken and given back": (
-        [LEG], [ROW, BACK], [TICKET], {},
+        [TRANSFER], [ROW, BACK], [TICKET], {},
         [
             (
                 Kind.STATE_DIFFERS,
@@ -97,7 +107,7 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
         ],
     ),
     "no ticket": (
-        [LEG], [ROW], [], {},
+        [TRANSFER], [ROW], [], {},
         [
             (
                 Kind.MISSING_AT_REGULATOR,
@@ -107,17 +117,17 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
         ],
     ),
     "two tickets": (
-        [LEG], [ROW], [TICKET, TICKET], {},
+        [TRANSFER], [ROW], [TICKET, TICKET], {},
         [
             (
                 Kind.DUPLICATE,
                 {"statements": "purchase 1 of 1.00 EUR", "regulator": "2 purchases of this number"},
-                500, 100, REGISTER, False,
+                500, 100, REGULATOR, False,
             )
         ],
     ),
     "an amount that both tell otherwise": (
-        [LEG], [replace(ROW, amount_minor=110)], [replace(TICKET, amount_minor=150)], {},
+        [TRANSFER], [replace(ROW, amount_minor=110)], [replace(TICKET, amount_minor=150)], {},
         [
             (Kind.AMOUNT_DIFFERS, {"statements": "1.00 EUR", "regulator": "1.50 EUR"}, 500, 50, KEPT, False),
             (
@@ -128,7 +138,7 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
         ],
     ),
     "a player whom both call otherwise": (
-        [LEG], [replace(ROW, player="bert")], [replace(TICKET, player="carla")], {},
+        [TRANSFER], [replace(ROW, player="bert")], [replace(TICKET, player="carla")], {},
         [
             (
                 Kind.CONTENT_DIFFERS,
@@ -138,15 +148,15 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
         ],
     ),
     "a purchase by the session's id": (
-        [LEG], [replace(ROW, reference="S")], [TICKET], {},
+        [TRANSFER], [replace(ROW, reference="S")], [TICKET], {},
         [(Kind.CONTENT_DIFFERS, {"statements": "reference P", "wallet": "reference S"}, 500, 100, STATED, False)],
     ),
     "another operator": (
-        [LEG], [replace(ROW, operator="op-2")], [TICKET], {},
+        [TRANSFER], [replace(ROW, operator="op-2")], [TICKET], {},
         [(Kind.OPERATOR_DIFFERS, {"statements": "operator op", "wallet": "operator op-2"}, 500, 100, STATED, False)],
     ),
     "a time that the period of the report begins with": (
-        [LEG], [ROW], [replace(TICKET, time_ms=LATE_MS)], {"from_ms": LATE_MS},
+        [TRANSFER], [ROW], [replace(TICKET, time_ms=LATE_MS)], {"from_ms": LATE_MS},
         [
             (
                 Kind.TIME_DIFFERS,
@@ -192,7 +202,7 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
             (
                 Kind.ORPHAN_TICKET,
                 {"statements": "nothing", "wallet": "nothing", "regulator": "purchase 1 of 1.00 EUR"},
-                500, 100, REGISTER, False,
+                500, 100, REGULATOR, False,
             )
         ],
     ),
@@ -202,13 +212,13 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
             (
                 Kind.LINK_MISSING,
                 {"statements": "nothing", "regulator": "purchase 1 of 1.00 EUR"},
-                500, 100, REGISTER, False,
+                500, 100, REGULATOR, False,
             )
         ],
     ),
-    "what is not told": ([LEG], [replace(ROW, operator="", reference="", player="")], [TICKET], {}, []),
+    "what is not told": ([TRANSFER], [replace(ROW, operator="", reference="", player="")], [TICKET], {}, []),
     "a ticket that tells no player and no transaction": (
-        [LEG], [ROW], [replace(TICKET, player="", transaction_id="")], {}, [],
+        [TRANSFER], [ROW], [replace(TICKET, player="", transaction_id="")], {}, [],
     ),
     "a bet by the session's id": ([BET], [replace(ROW, reference="S")], [], {}, []),
 }  # fmt: skip
@@ -216,13 +226,13 @@ MONEY: dict[str, tuple[list[Leg], list[WalletRow], list[Ticket], dict[str, Any],
 
 @pytest.mark.parametrize("name", MONEY)
 def test_money(name: str) -> None:
-    legs, rows, tickets, terms, expected = MONEY[name]
-    breaks = list(match_money("T", legs, rows, tickets, replace(TERMS, **terms)))
+    transfers, rows, tickets, terms, expected = MONEY[name]
+    breaks = list(match_money("T", transfers, rows, tickets, replace(TERMS, **terms)))
     assert said(breaks) == expected
     assert {found.subject for found in breaks} <= {"transaction T"}
-    assert {whose(found) for found in breaks if legs} <= {ALL}
-    assert {whose(found) for found in breaks if not legs and rows} <= {("op", "anna", "EUR", "")}
-    assert {whose(found) for found in breaks if not legs and not rows} <= {("", "anna", "EUR", "")}
+    assert {whose(found) for found in breaks if transfers} <= {ALL}
+    assert {whose(found) for found in breaks if not transfers and rows} <= {("op", "anna", "EUR", "")}
+    assert {whose(found) for found in breaks if not transfers and not rows} <= {("", "anna", "EUR", "")}
 
 
 @pytest.mark.parametrize(("rows", "shown", "rest"), [(10, 10, []), (11, 10, ["and more"])])
@@ -235,7 +245,7 @@ def test_of_many_rows_ten_are_shown(rows: int, shown: int, rest: list[str]) -> N
 
 def test_a_player_is_owed_what_the_wallet_took_too_much_not_what_the_regulator_was_told() -> None:
     rows, tickets = [replace(ROW, amount_minor=110)], [replace(TICKET, amount_minor=5_000)]
-    breaks = list(match_money("T", [LEG], rows, tickets, TERMS))
+    breaks = list(match_money("T", [TRANSFER], rows, tickets, TERMS))
     assert sum(found.amount_minor for found in breaks if found.is_owed) == 10
 
 
@@ -244,8 +254,8 @@ def test_a_player_is_owed_what_the_wallet_took_too_much_not_what_the_regulator_w
 
 def test_a_stage_that_nobody_signed() -> None:
     (found,) = match_round(None, [replace(STAGE, currency="EUR")], TERMS)
-    told = (Kind.MISSING_IN_RGS, {"statements": "nothing", "regulator": STAGED}, 500, 100, REGISTER, False)
-    assert (said([found]), found.subject, whose(found)) == ([told], "participation N stage 1", ("", "", "EUR", ""))
+    reported = (Kind.MISSING_IN_RGS, {"statements": "nothing", "regulator": STAGED}, 500, 100, REGULATOR, False)
+    assert (said([found]), found.subject, whose(found)) == ([reported], "participation N stage 1", ("", "", "EUR", ""))
 
 
 ROUNDS: dict[str, tuple[Any, Any, Said]] = {
@@ -262,7 +272,7 @@ ROUNDS: dict[str, tuple[Any, Any, Said]] = {
     "twice": (
         SEAT,
         [STAGE, STAGE],
-        (Kind.DUPLICATE, {"statements": STAGED, "regulator": "2 stages of this number"}, 500, 100, REGISTER, False),
+        (Kind.DUPLICATE, {"statements": STAGED, "regulator": "2 stages of this number"}, 500, 100, REGULATOR, False),
     ),
     "session": (
         SEAT,
@@ -324,8 +334,8 @@ def test_rounds(name: str) -> None:
 def test_a_receipt_for_what_the_record_does_not_show(kept_ms: int, time_ms: int) -> None:
     """It counts from when it was kept; where nothing tells, from the moment of the report."""
     (found,) = match_receipt(None, [ReceiptRow("S", 1, "o", kept_ms)], TERMS)
-    told = (Kind.SEAT_MISSING, {"statements": "nothing", "receipts": "o"}, time_ms, 0, ("receipts",), False)
-    assert (said([found]), found.subject) == ([told], "session S stage 1")
+    reported = (Kind.SEAT_MISSING, {"statements": "nothing", "receipts": "o"}, time_ms, 0, ("receipts",), False)
+    assert (said([found]), found.subject) == ([reported], "session S stage 1")
 
 
 def test_a_receipt_of_a_session_that_a_cut_record_holds() -> None:
@@ -337,8 +347,8 @@ def test_a_receipt_of_a_session_that_a_cut_record_holds() -> None:
 def test_receipts_of_a_seat() -> None:
     (found,) = match_receipt(SEAT, [], TERMS)
     sources = ("statements", "receipts")
-    told = (Kind.SEAT_MISSING, {"statements": "o", "receipts": "nothing"}, 500, 100, sources, False)
-    assert (said([found]), whose(found)) == ([told], ALL)
+    reported = (Kind.SEAT_MISSING, {"statements": "o", "receipts": "nothing"}, 500, 100, sources, False)
+    assert (said([found]), whose(found)) == ([reported], ALL)
     (found,) = match_receipt(SEAT, [ReceiptRow("S", 1, other, 0) for other in ("x", "o", "a")], TERMS)
     assert (found.kind, found.sources) == (Kind.CONTENT_DIFFERS, sources)
     assert found.found == (("statements", "o"), ("receipts", "a"), ("receipts", "x"))
@@ -358,8 +368,8 @@ SESSIONS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None, Kind, st
     "operator": ({"operator": "op-2"}, {}, Kind.OPERATOR_DIFFERS, "operator op", "operator op-2", 0),
     "reference": ({"reference": "X"}, {}, Kind.CONTENT_DIFFERS, "S", "reference X", 0),
     "ruleset": ({"ruleset": "x"}, {}, Kind.CONTENT_DIFFERS, "ruleset uth", "ruleset x", 0),
-    "test register": (
-        {"test_register": True}, {}, Kind.CONTENT_DIFFERS, "a session in earnest", "of a test register", 0,
+    "test regulator": (
+        {"test_regulator": True}, {}, Kind.CONTENT_DIFFERS, "a session in earnest", "of a test regulator", 0,
     ),
     "opened": (
         {"opened_ms": LATE_MS}, {}, Kind.TIME_DIFFERS,
@@ -395,19 +405,19 @@ def test_sessions(name: str) -> None:
 
 def test_sessions_and_ends_that_are_there_twice() -> None:
     two = "2 sessions of this id"
-    told: Said = (Kind.DUPLICATE, {"statements": "one session", "regulator": two}, 900, 0, KEPT, False)
-    assert said(match_sessions([SESSION], [KNOWN, KNOWN], [END], TERMS)) == [told]
+    reported: Said = (Kind.DUPLICATE, {"statements": "one session", "regulator": two}, 900, 0, KEPT, False)
+    assert said(match_sessions([SESSION], [KNOWN, KNOWN], [END], TERMS)) == [reported]
     two = "2 ends of this participation"
-    told = (Kind.DUPLICATE, {"statements": "one end", "regulator": two}, 900, 0, REGISTER, False)
-    assert said(match_sessions([SESSION], [KNOWN], [END, END], TERMS)) == [told]
+    reported = (Kind.DUPLICATE, {"statements": "one end", "regulator": two}, 900, 0, REGULATOR, False)
+    assert said(match_sessions([SESSION], [KNOWN], [END, END], TERMS)) == [reported]
 
 
-def test_what_the_register_does_not_tell_of_a_session_is_not_compared() -> None:
-    untold = replace(KNOWN, reference="", ruleset="", operator="")
-    assert list(match_sessions([SESSION], [untold], [END], TERMS)) == []
+def test_what_the_regulator_does_not_tell_of_a_session_is_not_compared() -> None:
+    unreported = replace(KNOWN, reference="", ruleset="", operator="")
+    assert list(match_sessions([SESSION], [unreported], [END], TERMS)) == []
 
 
-def test_a_session_that_is_younger_than_the_register_is_timing() -> None:
+def test_a_session_that_is_younger_than_the_regulator_is_timing() -> None:
     for until_ms, kind in ((SESSION.opened_ms, Kind.TIMING), (SESSION.opened_ms + 1, Kind.LINK_MISSING)):
         (found,) = match_sessions([SESSION], [], [], replace(TERMS, regulator_until_ms=until_ms))
         assert found.kind is kind
@@ -424,7 +434,7 @@ def test_of_two_sessions_at_a_table_the_one_without_an_end_of_its_own_meets_the_
 def test_a_session_of_which_nothing_is_signed() -> None:
     (found,) = match_sessions([], [replace(KNOWN, opened_ms=300)], [], TERMS)
     words = {"statements": "nothing", "regulator": "opened 1970-01-01T00:00:00.300Z"}
-    assert said([found]) == [(Kind.LINK_MISSING, words, 300, 0, REGISTER, False)]
+    assert said([found]) == [(Kind.LINK_MISSING, words, 300, 0, REGULATOR, False)]
     assert (found.subject, whose(found)) == ("regulator session M", ("op", "", "EUR", ""))
 
 
@@ -444,7 +454,7 @@ def test_a_break_counts_from_the_newest_that_is_known_of_its_session() -> None:
 
 
 def test_a_total_of_nothing_agrees_with_a_day_of_which_nothing_is_signed() -> None:
-    """What the register's own rows say beside it is told stage by stage."""
+    """What the regulator's own rows say beside it is told stage by stage."""
     assert list(match_total("2026-11-22", "op", "EUR", {"bought": 0}, {"bought": 4}, {})) == []
 
 
@@ -456,7 +466,7 @@ def test_sums() -> None:
         "2026-11-22", "op", "EUR", {"rounds": 3, "bought": 7}, {"bought": 4}, {"bought": 5, "rounds": 2}
     )
     words_ = {"statements": "0.05 EUR", "regulator": "0.07 EUR", "regulator's own rows": "0.04 EUR"}
-    assert said([bought]) == [(Kind.AMOUNT_DIFFERS, words_, 1_795_305_600_000, 2, REGISTER, False)]
+    assert said([bought]) == [(Kind.AMOUNT_DIFFERS, words_, 1_795_305_600_000, 2, REGULATOR, False)]
     assert (bought.subject, whose(bought)) == ("total bought of 2026-11-22 op EUR", ("op", "", "EUR", ""))
     words_ = {"statements": "2", "regulator": "3", "regulator's own rows": "0"}
-    assert said([rounds]) == [(Kind.AMOUNT_DIFFERS, words_, 1_795_305_600_000, 0, REGISTER, False)]
+    assert said([rounds]) == [(Kind.AMOUNT_DIFFERS, words_, 1_795_305_600_000, 0, REGULATOR, False)]

@@ -53,28 +53,28 @@ def test_a_seat_of_another_session_is_named_though_the_deal_holds_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("stage 2 before 1", "stage 2 comes after 0"),
         ("deal by a ruleset of nobody", "ruleset uth-solo version 1 is not known"),
     ],
 )
-def test_the_rule_that_an_opening_breaks_is_named(name: str, told: str) -> None:
-    assert planted(name)[0] == told
+def test_the_rule_that_an_opening_breaks_is_named(name: str, reported: str) -> None:
+    assert planted(name)[0] == reported
 
 
 # --- what the cards give ---
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("dealer does not qualify", "dealer_qualifies is False, the cards give True"),
         ("who would have won", "outcome is player, the cards give fold"),
     ],
 )
-def test_the_field_that_is_wrong_is_the_one_that_is_named(name: str, told: str) -> None:
-    assert planted(name) == [told]
+def test_the_field_that_is_wrong_is_the_one_that_is_named(name: str, reported: str) -> None:
+    assert planted(name) == [reported]
 
 
 # --- keys and instances ---
@@ -106,8 +106,8 @@ def test_in_a_log_that_goes_on_a_boot_may_have_told_nothing_but_its_start() -> N
     two = factory.start("rgs-2", boot_no=2)
     assert goes_on(factory) == []
     factory.event(two, "LARGE_WIN")
-    told = ["instance rgs-2: it names no previous boot, and instance rgs-1 before it was not lost"]
-    assert goes_on(factory) == told
+    reported = ["instance rgs-2: it names no previous boot, and instance rgs-1 before it was not lost"]
+    assert goes_on(factory) == reported
     factory.lose(two, one)
     assert goes_on(factory) == []
 
@@ -127,7 +127,7 @@ def test_bets_that_were_debited_pass() -> None:
     assert words(bet_by_bet()) == []
 
 
-def test_a_round_that_no_leg_has_paid_for_is_named() -> None:
+def test_a_round_that_no_transfer_has_paid_for_is_named() -> None:
     factory = RecordFactory("undebited")
     one = factory.start("rgs-1")
     player = factory.open(one, jurisdiction="gb-ukgc", seamless=True)
@@ -143,14 +143,14 @@ def test_a_round_that_no_leg_has_paid_for_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("debit turned round", "a transfer that is not a debit for the open round"),
-        ("play leg of another round", "a transfer that is not a debit for the open round"),
+        ("play transfer of another round", "a transfer that is not a debit for the open round"),
     ],
 )
-def test_a_leg_within_a_round_is_a_debit_for_it(name: str, told: str) -> None:
-    assert told in planted(name)
+def test_a_transfer_within_a_round_is_a_debit_for_it(name: str, reported: str) -> None:
+    assert reported in planted(name)
 
 
 def in_one_second(lie: Lie | None = None) -> RecordFactory:
@@ -203,15 +203,15 @@ def test_the_same_second_of_another_day_has_the_same_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "told"),
+    ("limit", "most", "reported"),
     [
         ("stake_minor", 200, "staked 200 where the session's stake limit leaves 199"),
         ("loss_minor", 200, "staked 200 where the session's loss limit leaves 199"),
     ],
 )
-def test_a_limit_may_be_reached(limit: str, most: int, told: str) -> None:
+def test_a_limit_may_be_reached(limit: str, most: int, reported: str) -> None:
     assert words(played(actions="check check fold", lie=limits(**{limit: str(most)}))) == []
-    assert words(played(actions="check check fold", lie=limits(**{limit: str(most - 1)})))[0] == told
+    assert words(played(actions="check check fold", lie=limits(**{limit: str(most - 1)})))[0] == reported
 
 
 def test_a_round_may_start_when_the_least_time_between_two_has_passed() -> None:
@@ -251,7 +251,7 @@ def cut(factory: RecordFactory, *ranges: tuple[int, int]) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (
             put("deal", "ruleset", value=rules_object(load_ruleset("uth-lugano"))),
@@ -261,12 +261,12 @@ def cut(factory: RecordFactory, *ranges: tuple[int, int]) -> Verdict:
     ],
 )
 def test_where_the_opening_of_a_session_is_cut_off_its_first_deal_tells_what_is_played(
-    change: Change, told: str
+    change: Change, reported: str
 ) -> None:
     """Links: 1 open, 2 purchase, 3 to 6 rounds, 7 end, 8 close."""
     assert cut(two_rounds(), (3, 8)).failures == []
     verdict = cut(two_rounds(lie_at("round_opening", 2, change)), (3, 8))
-    assert told in [failure.message for failure in verdict.failures]
+    assert reported in [failure.message for failure in verdict.failures]
     assert verdict.rounds == (1, 1, 0)
 
 
@@ -284,9 +284,9 @@ def test_bets_may_be_cut_wherever_a_round_is_not_cut_in_two(ranges: tuple[tuple[
 def test_a_credit_is_for_the_round_before_it_also_where_its_debit_is_cut_off(
     ranges: tuple[tuple[int, int], ...],
 ) -> None:
-    strange = bet_by_bet(lie_at("money_leg", 5, put("round_id", value=OTHER_ULID)))
-    told = ["a credit that is not for the round before it"]
-    assert [failure.message for failure in cut(strange, *ranges).failures] == told
+    strange = bet_by_bet(lie_at("transfer", 5, put("round_id", value=OTHER_ULID)))
+    reported = ["a credit that is not for the round before it"]
+    assert [failure.message for failure in cut(strange, *ranges).failures] == reported
 
 
 def test_more_is_never_bought_at_once_than_in_all() -> None:

@@ -37,8 +37,8 @@ def test_no_more_seats_are_dealt_than_the_game_has(table: bool, most: int) -> No
         if kind == "round_opening":
             body["deal"]["seats"] = str(most + 1)
 
-    told = f"{most + 1} seats where at most {most} may be dealt"
-    assert told in words(table_of_three(lie) if table else played(lie=lie))
+    reported = f"{most + 1} seats where at most {most} may be dealt"
+    assert reported in words(table_of_three(lie) if table else played(lie=lie))
 
 
 def test_a_void_whose_deck_is_lost_has_no_outcome() -> None:
@@ -49,7 +49,7 @@ def test_a_void_whose_deck_is_lost_has_no_outcome() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("blind is not the ante", "bets ante 100, blind 98 where ante 100, blind 100 are due"),
         ("play bet not debited", "staked 150, debited 60"),
@@ -64,8 +64,8 @@ def test_a_void_whose_deck_is_lost_has_no_outcome() -> None:
         ("timer's decision sent by operator-1", "action 1 by timer is sent by operator-1"),
     ],
 )
-def test_the_rule_that_is_broken_is_named(name: str, told: str) -> None:
-    assert planted(name)[0] == told
+def test_the_rule_that_is_broken_is_named(name: str, reported: str) -> None:
+    assert planted(name)[0] == reported
 
 
 @pytest.mark.parametrize("by", ["timer", "rule"])

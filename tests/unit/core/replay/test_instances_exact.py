@@ -24,10 +24,10 @@ def in_flight(count: int) -> RecordFactory:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"), [(9, []), (10, ["9 draws below 10 are outstanding, at most 8 may be"])], ids=["8", "9"]
+    ("count", "reported"), [(9, []), (10, ["9 draws below 10 are outstanding, at most 8 may be"])], ids=["8", "9"]
 )
-def test_as_many_draws_as_the_window_holds_may_be_outstanding(count: int, told: list[str]) -> None:
-    assert words(replay_lines(in_flight(count))) == told
+def test_as_many_draws_as_the_window_holds_may_be_outstanding(count: int, reported: list[str]) -> None:
+    assert words(replay_lines(in_flight(count))) == reported
 
 
 def test_draws_that_a_cut_leaves_out_are_not_outstanding() -> None:
@@ -96,11 +96,11 @@ def test_the_loss_of_the_boot_before_may_lie_outside_a_cut() -> None:
     assert replay_lines(factory, [factory.scope(instances=ranges), *factory.lines[:4]]).failures == []
 
 
-@pytest.mark.parametrize(("last", "told"), [(1, 0), (2, 0), (0, 1)])
-def test_a_boot_that_is_cut_ended_no_earlier_than_it_shows(last: int, told: int) -> None:
+@pytest.mark.parametrize(("last", "reported"), [(1, 0), (2, 0), (0, 1)])
+def test_a_boot_that_is_cut_ended_no_earlier_than_it_shows(last: int, reported: int) -> None:
     factory = RecordFactory("former")
     one = factory.start("rgs-1")
     factory.start("rgs-2", boot_no=2, previous_boot={**factory.boot(one), "last_statement_no": str(last)})
     ranges = [{"first": "1", "instance": name, "last": "1"} for name in ("rgs-1", "rgs-2")]
     verdict = replay_lines(factory, [factory.scope(instances=ranges), *factory.lines])
-    assert [one.endswith("did not end with the numbers named") for one in words(verdict)] == [True] * told
+    assert [one.endswith("did not end with the numbers named") for one in words(verdict)] == [True] * reported

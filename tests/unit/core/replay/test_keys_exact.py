@@ -70,14 +70,14 @@ def test_every_key_of_the_path_has_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("key of another instance", "of instance rgs-2 is known already"),
         ("signed by the root", "round_final may not be signed by a key of role root"),
     ],
 )
-def test_the_rule_that_refuses_is_the_one_that_is_named(name: str, told: str) -> None:
-    assert planted(name)[0].endswith(told)
+def test_the_rule_that_refuses_is_the_one_that_is_named(name: str, reported: str) -> None:
+    assert planted(name)[0].endswith(reported)
 
 
 def test_in_a_cut_export_only_the_same_start_is_a_repetition() -> None:

@@ -74,8 +74,8 @@ def test_what_a_witness_saw_below_the_position_stands(of: str) -> None:
 
 def test_at_and_above_the_position_nothing_counts() -> None:
     factory = revoked(len(factory_lines()) - 2)
-    told = [message for message in replay_log(factory, SEEN) if "is revoked from entry" in message]
-    assert len(told) == 2
+    result = [message for message in replay_log(factory, SEEN) if "is revoked from entry" in message]
+    assert len(result) == 2
 
 
 def factory_lines() -> list[bytes]:
@@ -93,21 +93,21 @@ def factory_lines() -> list[bytes]:
 )
 def test_below_the_position_nothing_stands_by_itself(witnessed: tuple[Witnessed, ...]) -> None:
     """Planted: no checkpoint; one of another shard; one that is too small; one cosigned after the revocation."""
-    told = replay_log(revoked(1_000), *witnessed)
-    assert told[0].endswith("and no outside witness had seen entry 0 before")
+    result = replay_log(revoked(1_000), *witnessed)
+    assert result[0].endswith("and no outside witness had seen entry 0 before")
 
 
 def test_the_boundary_of_what_was_seen_is_exact() -> None:
     count = len(factory_lines())
     assert replay_log(revoked(count), Witnessed(ORIGIN, count, SEEN.time)) == []
-    told = replay_log(revoked(count), Witnessed(ORIGIN, count - 1, SEEN.time))
-    assert f"no outside witness had seen entry {count - 1} before" in told[0]
+    result = replay_log(revoked(count), Witnessed(ORIGIN, count - 1, SEEN.time))
+    assert f"no outside witness had seen entry {count - 1} before" in result[0]
 
 
 @pytest.mark.parametrize(("origin", "stands"), [(BEFORE, True), (AFTER, False), ("other.example/2026h1", False)])
 def test_shards_follow_one_another_within_one_log(origin: str, stands: bool) -> None:
-    told = replay_log(revoked(0), Witnessed(origin, 1_000, SEEN.time), origin=origin)
-    assert (told == []) is stands
+    result = replay_log(revoked(0), Witnessed(origin, 1_000, SEEN.time), origin=origin)
+    assert (result == []) is stands
 
 
 def test_every_revocation_of_a_key_has_a_say() -> None:
@@ -157,9 +157,9 @@ def test_the_drill_a_thief_who_dates_back_gains_nothing() -> None:
     factory.end(factory.start("rgs-10", node="node-2"))
     body = {"key": stolen, "origin": ORIGIN, "reason": "STOLEN", "size": str(honest), "time": LATE}
     factory.key_statement(factory.root, "revocation", body)
-    told = replay_log(factory, Witnessed(ORIGIN, honest, SEEN.time))
-    assert [f"from entry {honest} of" in message for message in told] == [True, False]
-    assert "has no path to the root" in told[1]
+    result = replay_log(factory, Witnessed(ORIGIN, honest, SEEN.time))
+    assert [f"from entry {honest} of" in message for message in result] == [True, False]
+    assert "has no path to the root" in result[1]
 
 
 def test_the_revocation_of_a_root_by_itself_may_stand_in_the_log_that_it_ends() -> None:

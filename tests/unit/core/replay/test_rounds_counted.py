@@ -57,13 +57,13 @@ def test_a_round_id_that_comes_again_leaves_nothing_verified(name: str) -> None:
 
 
 def test_a_round_that_is_ended_again_no_longer_counts() -> None:
-    told: Body = {}
-    factory, one, player = begun(lie=lie_at("round_final", 1, told.update))
+    reported: Body = {}
+    factory, one, player = begun(lie=lie_at("round_final", 1, reported.update))
     factory.play(one, player, {"ante": 100}, ["play_4x"])
     factory.play(one, player, {"ante": 100}, ["play_4x"])
     for field in ("instance", "statement_no", "link_no", "previous", "session_id", "time"):
-        del told[field]
-    factory.link(one, player, "round_final", told)
+        del reported[field]
+    factory.link(one, player, "round_final", reported)
     verdict = replay_lines(ended(factory, one, player))
     assert "its opening is missing" in words(verdict)
     assert verdict.rounds == (1, 1, 0)
@@ -98,11 +98,11 @@ def test_another_draw_of_a_later_seat_is_a_draw() -> None:
 @pytest.mark.parametrize("seats", [2, 3])
 def test_the_root_is_made_again_of_all_seats(seats: int) -> None:
     """Beside the seat's own path: by the last seat that comes. Of one seat its path has told it."""
-    told = "the seats of the round do not have the deal's seats_root"
+    reported = "the seats of the round do not have the deal's seats_root"
     assert replay_lines(table(seats)).failures == []
     changed = lie_at("round_opening", 2, put("seat", "bets", 0, "amount_minor", value="200"))
-    assert told in words(replay_lines(table(seats, lie=changed)))
-    assert told not in words(planted("seats root of nothing"))
+    assert reported in words(replay_lines(table(seats, lie=changed)))
+    assert reported not in words(planted("seats root of nothing"))
 
 
 def test_a_game_by_unknown_rules_is_counted_as_such() -> None:
@@ -121,7 +121,7 @@ def log(factory: RecordFactory) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("settled", "opened", "rounds", "told"),
+    ("settled", "opened", "rounds", "reported"),
     [
         (3, 3, (1, 0, 0), []),
         (2, 3, (0, 0, 1), []),
@@ -131,11 +131,11 @@ def log(factory: RecordFactory) -> Verdict:
     ],
 )
 def test_in_a_log_that_goes_on_a_round_may_be_open(
-    settled: int, opened: int, rounds: tuple[int, int, int], told: list[str]
+    settled: int, opened: int, rounds: tuple[int, int, int], reported: list[str]
 ) -> None:
     """But not settled before all its seats were opened: the openings are one commit."""
     verdict = log(table(3, opened=opened, settled=settled))
-    assert (words(verdict), verdict.rounds) == (told, rounds)
+    assert (words(verdict), verdict.rounds) == (reported, rounds)
 
 
 Ending = Callable[[RecordFactory], Verdict]

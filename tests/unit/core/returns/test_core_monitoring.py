@@ -377,7 +377,7 @@ def test_nothing_played_nothing_read() -> None:
 
 def test_the_text_of_a_tally_is_canonical() -> None:
     tally = counted(20)
-    tally.life.told.append("showdown")
+    tally.life.reported.append("showdown")
     text = format_tally(tally)
     assert format_tally(parse_tally(text)) == text
     assert parse_tally(text) == tally

@@ -107,8 +107,8 @@ def test_a_replay_does_not_take_times_that_it_may_not_know(model: str, monkeypat
 )
 def test_a_replay_takes_no_kind_in_silence(model: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(times, "ONE_TIME", times.ONE_TIME | {MADE_UP})
-    told = refusal(lambda: replayed(model=model, monkeypatch=monkeypatch))
-    assert told == f"{procedure.__name__}.Replay.{place}"
+    result = refusal(lambda: replayed(model=model, monkeypatch=monkeypatch))
+    assert result == f"{procedure.__name__}.Replay.{place}"
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
@@ -128,21 +128,21 @@ def test_no_chain_advances_over_it(linked: Kind) -> None:
 
 def test_no_ids_are_taken_of_it(linked: Kind) -> None:
     verify = Registered().verify
-    told = refusal(lambda: verify(statement(linked), chain(), Rulebook()))
-    assert told == "rgs.core.replay.registered.Registered.verify"
+    result = refusal(lambda: verify(statement(linked), chain(), Rulebook()))
+    assert result == "rgs.core.replay.registered.Registered.verify"
 
 
 def test_reconciliation_takes_it_for_no_close(linked: Kind) -> None:
     extract = Extract(Rulebook())
-    told = refusal(lambda: list(extract.take(statement(linked), is_sound=True)))
-    assert told == "rgs.core.reconcile.extract.Extract.take"
+    result = refusal(lambda: list(extract.take(statement(linked), is_sound=True)))
+    assert result == "rgs.core.reconcile.extract.Extract.take"
 
 
 @pytest.mark.parametrize("model", ["session_close", "draw_window"])
 def test_the_audit_of_a_log_finds_it(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = AuditFindings(Rulebook(), {})
-    told = refusal(lambda: list(findings.take(statement(add(monkeypatch, model)))))
-    assert told == "certification.findings.AuditFindings.take"
+    result = refusal(lambda: list(findings.take(statement(add(monkeypatch, model)))))
+    assert result == "certification.findings.AuditFindings.take"
 
 
 # --- recovery ---
@@ -151,7 +151,7 @@ def test_the_audit_of_a_log_finds_it(model: str, monkeypatch: pytest.MonkeyPatch
 def session() -> Session:
     return Session(
         session_id="S", operator="op-1", player="p", operator_reference="", ruleset_id="uth-solo",
-        jurisdiction_id="demo", currency="EUR", status=SessionStatus.OPEN, open_ms=1, last_ms=1, test_register=True,
+        jurisdiction_id="demo", currency="EUR", status=SessionStatus.OPEN, open_ms=1, last_ms=1, test_regulator=True,
         participation=Participation(),
     )  # fmt: skip
 
@@ -162,8 +162,8 @@ def missing(kind: Kind) -> Missing:
 
 def test_recovery_closes_no_session_by_it(linked: Kind) -> None:
     body = statement(linked).body
-    told = refusal(lambda: core_recovery.advance_session(session(), MADE_UP, body, {}, bytes(32)))
-    assert told == "rgs.core.recovery.advance_session"
+    result = refusal(lambda: core_recovery.advance_session(session(), MADE_UP, body, {}, bytes(32)))
+    assert result == "rgs.core.recovery.advance_session"
 
 
 def test_recovery_counts_no_draw_past_it(linked: Kind) -> None:
@@ -175,8 +175,8 @@ def test_recovery_writes_no_rows_without_a_case_for_it(linked: Kind, monkeypatch
     monkeypatch.setattr(service_recovery, "advance_session", lambda session, *_: session)
     planned = Import(sessions={"S": session()})
     reads: Any = SimpleNamespace()
-    told = refusal(lambda: asyncio.run(service_recovery._link(planned, reads, missing(linked))))
-    assert told == "rgs.service.admin.recovery._link"
+    result = refusal(lambda: asyncio.run(service_recovery._link(planned, reads, missing(linked))))
+    assert result == "rgs.service.admin.recovery._link"
 
 
 # --- every place there is ---

@@ -246,13 +246,13 @@ def proof(index: int = 4, size: int = 7, extra: bytes | None = None) -> LogProof
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_offline_proofs(size: int, extra: bytes | None) -> None:
     for index in range(size):
-        told = proof(index, size, extra)
-        data = format_log_proof(told)
+        result = proof(index, size, extra)
+        data = format_log_proof(result)
         assert data.startswith(HEADER.encode() + b"\n")
-        assert parse_log_proof(data) == told
-        assert verify_log_proof(told, LEAVES[index]).size == size
+        assert parse_log_proof(data) == result
+        assert verify_log_proof(result, LEAVES[index]).size == size
         with pytest.raises(VerificationError):
-            verify_log_proof(told, leaf_hash(b"other"))
+            verify_log_proof(result, leaf_hash(b"other"))
 
 
 DATA = format_log_proof(proof())

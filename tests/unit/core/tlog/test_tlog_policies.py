@@ -163,11 +163,11 @@ def seen(size: int) -> SeenTree:
 @given(st.integers(0, 20), st.integers(1, 20))
 def test_a_log_that_grows_is_cosigned(one: int, other: int) -> None:
     old, size = sorted((one, other))
-    asked = request(old, size)
-    body = format_add_checkpoint(asked)
-    assert parse_add_checkpoint(body) == asked
-    assert origin_of(asked) == ORIGIN
-    assert judge(asked, [LOG_KEY], seen(old)) == (seen(size), asked.checkpoint)
+    requested = request(old, size)
+    body = format_add_checkpoint(requested)
+    assert parse_add_checkpoint(body) == requested
+    assert origin_of(requested) == ORIGIN
+    assert judge(requested, [LOG_KEY], seen(old)) == (seen(size), requested.checkpoint)
 
 
 def test_the_first_answer_of_a_witness() -> None:
@@ -176,18 +176,18 @@ def test_the_first_answer_of_a_witness() -> None:
 
 
 def test_lines_of_strangers_are_not_cosigned_with_the_checkpoint() -> None:
-    asked = request(3, 9)
-    told = [replace(asked.checkpoint.signatures[0], name=f"stranger{number}.example") for number in range(60)]
-    crowded = replace(asked, checkpoint=add_signatures(asked.checkpoint, told))
-    assert judge(crowded, [LOG_KEY], seen(3)) == (seen(9), asked.checkpoint)
+    requested = request(3, 9)
+    result = [replace(requested.checkpoint.signatures[0], name=f"stranger{number}.example") for number in range(60)]
+    crowded = replace(requested, checkpoint=add_signatures(requested.checkpoint, result))
+    assert judge(crowded, [LOG_KEY], seen(3)) == (seen(9), requested.checkpoint)
 
 
 def test_the_tree_of_no_leaves_has_one_root() -> None:
     text = format_checkpoint(Checkpoint(ORIGIN, 1, LEAVES[0])).replace("\n1\n", "\n0\n")
-    asked = AddCheckpoint(0, (), Note(text, (sign_text(text, ORIGIN, LOG),)))
+    requested = AddCheckpoint(0, (), Note(text, (sign_text(text, ORIGIN, LOG),)))
     for keys, status in (([LOG_KEY], 422), ([], 404), ([note_key(ORIGIN, ED25519, WITNESSES["w1"])], 403)):
         with pytest.raises(WitnessRefusalError) as caught:
-            judge(asked, keys, SeenTree())
+            judge(requested, keys, SeenTree())
         assert caught.value.status == status
     broken = text.replace("\n0\n", "\n00\n")
     with pytest.raises(FormatError):
@@ -195,7 +195,7 @@ def test_the_tree_of_no_leaves_has_one_root() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "keys", "known", "status"),
+    ("requested", "keys", "known", "status"),
     [
         (request(3, 9), [], seen(3), 404),
         (request(3, 9), [note_key(ORIGIN, ED25519, WITNESSES["w1"])], seen(3), 403),
@@ -206,9 +206,9 @@ def test_the_tree_of_no_leaves_has_one_root() -> None:
         (AddCheckpoint(9, (), note(size=9)), [LOG_KEY], SeenTree(9, bytes(32)), 422),
     ],
 )
-def test_what_a_witness_refuses(asked: AddCheckpoint, keys: list[object], known: SeenTree, status: int) -> None:
+def test_what_a_witness_refuses(requested: AddCheckpoint, keys: list[object], known: SeenTree, status: int) -> None:
     with pytest.raises(WitnessRefusalError) as caught:
-        judge(asked, keys, known)  # type: ignore[arg-type]
+        judge(requested, keys, known)  # type: ignore[arg-type]
     assert caught.value.status == status
     assert caught.value.size == (known.size if status == 409 else None)
 

@@ -23,7 +23,7 @@ from rgs.devkit.conformance.wallet import CHECKS as WALLET_CHECKS
 from rgs.devkit.conformance.wallet_kit import WalletKit
 from rgs.devkit.simulators.faults import Fault, FaultPlan
 from rgs.devkit.simulators.wallet import EXPIRED
-from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
+from rgs.regulator.v1.regulator_pb2_grpc import RegulatorServiceStub
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 from tests.support.adapters.books import NOW_MS, ulid
 from tests.support.adapters.simulators import HONEST, always, at, running_regulator, running_wallet
@@ -57,7 +57,7 @@ async def check_regulator(folder: Path, plan: FaultPlan) -> list[CheckResult]:
     numbers = count(1)
     async with running_regulator(folder, plan) as running:
         kit = RegulatorKit(
-            stub=CentralSystemServiceStub(running.client.channel),
+            stub=RegulatorServiceStub(running.client.channel),
             caller=ContractCaller(regulator.DOMAIN, regulator.REFUSALS, DEADLINE_MS),
             new_id=lambda: ulid(next(numbers)),
             now_ms=lambda: NOW_MS,
@@ -77,7 +77,7 @@ def failed(results: list[CheckResult]) -> set[str]:
 
 CONFLICTS = {
     *("conflict_amount", "conflict_player", "conflict_currency", "conflict_reference", "conflict_round"),
-    *("conflict_leg", "conflict_credit_amount", "conflict_rollback_amount"),
+    *("conflict_purpose", "conflict_credit_amount", "conflict_rollback_amount"),
 }
 REPEATS = {
     *("debit_repeat", "credit_repeat", "repeat_same_answer", "parallel_repeats", "token_expired_repeat"),
@@ -144,7 +144,7 @@ async def test_a_wallet_fails_what_its_fault_breaks_and_nothing_else(tmp_path: P
 async def test_an_answer_that_names_another_amount_fails_every_check_of_a_receipt(tmp_path: Path) -> None:
     broken = failed(await check_wallet(tmp_path, always(Fault.WRONG_ECHO)))
     assert {"debit_takes_money", "credit_gives_money", "rollback_debit", "lookup_transaction"} <= broken
-    assert not broken & {"balance_is_told", "amount_zero", "player_unknown", "funds_insufficient", "lookup_unknown"}
+    assert not broken & {"balance_is_reported", "amount_zero", "player_unknown", "funds_insufficient", "lookup_unknown"}
 
 
 async def test_one_lost_reply_fails_the_one_check_that_waits_for_it(tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ async def test_one_lost_reply_fails_the_one_check_that_waits_for_it(tmp_path: Pa
     ]
 
 
-async def test_an_honest_central_system_passes_every_check(tmp_path: Path) -> None:
+async def test_an_honest_regulator_passes_every_check(tmp_path: Path) -> None:
     results = await check_regulator(tmp_path, HONEST)
     assert [(result.name, result.why) for result in results if result.verdict is not CheckVerdict.PASSED] == []
 
 
 @pytest.mark.parametrize("fault", REGULATOR_FAULTS)
-async def test_a_central_system_fails_what_its_fault_breaks_and_nothing_else(tmp_path: Path, fault: Fault) -> None:
+async def test_a_regulator_fails_what_its_fault_breaks_and_nothing_else(tmp_path: Path, fault: Fault) -> None:
     assert failed(await check_regulator(tmp_path, always(fault))) == REGULATOR_FAULTS[fault]
 
 

@@ -34,13 +34,13 @@ def rows(name: str) -> list[list[str]]:
 def test_reasons_and_checks_are_those_of_the_code(
     name: str, refusals: dict[str, RefusalRow], checks: list[tuple[str, str]]
 ) -> None:
-    told = rows(name)
-    reasons = [row[:3] for row in told if row[0].strip("`").isupper()]
+    result = rows(name)
+    reasons = [row[:3] for row in result if row[0].strip("`").isupper()]
     assert reasons == [[f"`{reason}`", f"`{row.code.name}`", row.meaning] for reason, row in refusals.items()]
     if name == "wallet":
-        methods = [row[3] for row in told if row[0].strip("`").isupper()]
+        methods = [row[3] for row in result if row[0].strip("`").isupper()]
         assert methods == [", ".join(sorted(row.methods)) or "all" for row in refusals.values()]
-    assert [row for row in told if row[0].strip("`").islower()] == [[f"`{check}`", says] for check, says in checks]
+    assert [row for row in result if row[0].strip("`").islower()] == [[f"`{check}`", says] for check, says in checks]
     text = (DOCS / f"{name}.md").read_text("utf-8")
     assert f"runs {len(checks)} checks" in text
 

@@ -34,8 +34,8 @@ PLAN = FaultPlan(
 def test_toml_and_json_say_the_same() -> None:
     assert parse_plan(TOML) == PLAN
     rows = [{"fault": "outage", "method": "Debit", "call": 3, "calls": 7}, {"fault": "duplicate"}]
-    told = {"seed": "s", "until_call": 5, "per_mille": {"lost_reply": 50, "delay": 950}, "schedule": rows}
-    assert parse_plan(json.dumps(told)) == PLAN
+    result = {"seed": "s", "until_call": 5, "per_mille": {"lost_reply": 50, "delay": 950}, "schedule": rows}
+    assert parse_plan(json.dumps(result)) == PLAN
     assert parse_plan("") == FaultPlan()
 
 
@@ -80,8 +80,8 @@ def test_a_row_of_the_command_line() -> None:
 
 def test_calls_are_counted_by_method() -> None:
     faults = Faults(FaultPlan((Planned(Fault.DELAY, "Debit", 2), Planned(Fault.DUPLICATE, "", 1))))
-    told = [(call.number, set(call.faults)) for call in map(faults.next, ("Debit", "Credit", "Debit", "Debit"))]
-    assert told == [(1, {Fault.DUPLICATE}), (1, {Fault.DUPLICATE}), (2, {Fault.DELAY}), (3, set())]
+    result = [(call.number, set(call.faults)) for call in map(faults.next, ("Debit", "Credit", "Debit", "Debit"))]
+    assert result == [(1, {Fault.DUPLICATE}), (1, {Fault.DUPLICATE}), (2, {Fault.DELAY}), (3, set())]
 
 
 def test_faults_end_at_a_call_and_can_be_switched() -> None:

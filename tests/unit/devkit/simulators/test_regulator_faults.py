@@ -1,4 +1,4 @@
-"""The central system's client and the misbehaving central system: every fault, and what becomes of it."""
+"""The regulator's client and the misbehaving regulator: every fault, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rgs.devkit.simulators.faults import Fault, FaultPlan
 from rgs.devkit.simulators.statements import regulator_statement
 from rgs.ports.regulator import DayAlignment, ParticipationEnd, SessionClose
 from rgs.regulator.v1 import regulator_pb2 as pb
-from rgs.regulator.v1.regulator_pb2_grpc import CentralSystemServiceStub
+from rgs.regulator.v1.regulator_pb2_grpc import RegulatorServiceStub
 from tests.support.adapters.books import NOTHING, NOW_MS, modules, opening, purchase, stage, ulid
 from tests.support.adapters.simulators import Running, always, at, running_regulator
 
@@ -45,27 +45,27 @@ def end(session: str, participation: str, number: int, balance_minor: int = 470,
 
 async def test_a_whole_life_is_told_once_however_often_it_is_sent(tmp_path: Path) -> None:
     async with running_regulator(tmp_path) as running:
-        central = running.client
+        regulator = running.client
         session, participation = await seated(running)
-        told = stage(session, participation, 1, 500)
+        result = stage(session, participation, 1, 500)
         for _ in range(2):
             assert await seated(running) == (session, participation)
-            assert (await central.report_stages(ulid(3), [told])).test_register
-            await central.end_participation(end(session, participation, 4))
-            await central.close_session(SessionClose(ulid(5), session, NOW_MS))
-            await central.report_modules(modules(ulid(6)))
-            await central.align_day(DayAlignment(ulid(7), "op", "EUR", format_date(NOW_MS - DAY_MS), NOTHING))
+            assert (await regulator.report_stages(ulid(3), [result])).test_regulator
+            await regulator.end_participation(end(session, participation, 4))
+            await regulator.close_session(SessionClose(ulid(5), session, NOW_MS))
+            await regulator.report_modules(modules(ulid(6)))
+            await regulator.align_day(DayAlignment(ulid(7), "op", "EUR", format_date(NOW_MS - DAY_MS), NOTHING))
         rows = [json.loads(line) for line in regulator_statement(running.simulator.store).splitlines()]
         assert [row["kind"] for row in rows] == ["session", "purchase", "stage", "end", "close", "total"]
         assert {row.get("regulator_session_id", session) for row in rows} == {session}
         assert rows[1]["transaction_id"] == ulid(2)
-        assert (rows[2]["final_hash"], rows[2]["stage_no"]) == (told.final_hash, "1")
+        assert (rows[2]["final_hash"], rows[2]["stage_no"]) == (result.final_hash, "1")
         assert rows[5] == {
             "alignment_no": "1", "bought_minor": "0", "currency": "EUR", "date": format_date(NOW_MS - DAY_MS),
             "ends": "0", "kind": "total", "operator": "op", "paid_out_minor": "0", "purchases": "0",
             "returned_minor": "0", "rounds": "0", "staked_minor": "0",
         }  # fmt: skip
-        stub: Any = CentralSystemServiceStub(central.channel)
+        stub: Any = RegulatorServiceStub(regulator.channel)
         held = await stub.GetParticipation(pb.GetParticipationRequest(regulator_participation_id=participation))
         assert (held.bought_minor, held.staked_minor, held.stages, held.ended) == (500, 30, 1, True)
         kept = await stub.GetSession(pb.GetSessionRequest(regulator_session_id=session))
@@ -153,16 +153,16 @@ async def test_an_id_that_is_none_is_unknown_and_told_of(tmp_path: Path) -> None
     async with running_regulator(tmp_path, always(Fault.WRONG_ID)) as running:
         with pytest.raises(RegulatorUnavailableError):
             await running.client.open_session(opening(ulid(1)))
-        assert running.contradictions == [("central system", "OpenSession", ulid(1), "regulator_session_id")]
+        assert running.contradictions == [("regulator", "OpenSession", ulid(1), "regulator_session_id")]
 
 
-async def test_a_test_register_is_refused_where_none_is_allowed_and_a_real_one_is_not(tmp_path: Path) -> None:
-    real = replace(opening(ulid(1)), test_register_allowed=False, jurisdiction="it-adm")
+async def test_a_test_regulator_is_refused_where_none_is_allowed_and_a_real_one_is_not(tmp_path: Path) -> None:
+    real = replace(opening(ulid(1)), test_regulator_allowed=False, jurisdiction="it-adm")
     async with running_regulator(tmp_path) as running:
         with pytest.raises(JurisdictionError):
             await running.client.open_session(real)
     async with running_regulator(tmp_path, counts=True) as running:
-        assert not (await running.client.open_session(real)).test_register
+        assert not (await running.client.open_session(real)).test_regulator
 
 
 BROKEN: list[tuple[Fault, type[RgsError], Any]] = [
@@ -191,12 +191,12 @@ async def test_lies_of_the_books(tmp_path: Path, fault: Fault, error: type[RgsEr
 async def test_ends_twice_and_changed_hash(tmp_path: Path) -> None:
     async with running_regulator(tmp_path, always(Fault.ENDS_TWICE, Fault.CHANGED_HASH)) as running:
         session, participation = await seated(running)
-        told = stage(session, participation, 1, 500)
-        await running.client.report_stages(ulid(3), [told])
+        result = stage(session, participation, 1, 500)
+        await running.client.report_stages(ulid(3), [result])
         for number in (4, 5):
             await running.client.end_participation(end(session, participation, number))
         entry = next(entry for entry in running.simulator.store.entries() if entry.kind == "stage")
-        assert json.loads(entry.body)["request"]["final_hash"] == told.final_hash[::-1]
+        assert json.loads(entry.body)["request"]["final_hash"] == result.final_hash[::-1]
     (tmp_path / "second").mkdir()
     async with running_regulator(tmp_path / "second") as running:
         session, participation = await seated(running)

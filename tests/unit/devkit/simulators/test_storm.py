@@ -1,4 +1,4 @@
-"""Everything goes wrong by chance, everybody repeats with the same ids: in the end each movement has happened once."""
+"""Everything goes wrong by chance, everybody repeats with the same ids: in the end each transfer has happened once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rgs.core.errors import TransactionRolledBackError, WalletUnavailableError
 from rgs.devkit.simulators.faults import Fault, FaultPlan, Planned
 from rgs.devkit.simulators.statements import wallet_statement
 from rgs.ports.wallet import TransactionStatus
-from tests.support.adapters.books import asked_by, move, ulid
+from tests.support.adapters.books import move, requested_by, ulid
 from tests.support.adapters.simulators import OPENING_MINOR, Running, running_wallet
 
 SHARES = (
@@ -30,7 +30,7 @@ async def settled(act: Any, number: int) -> Any:
     """The first answer, however many attempts it takes; a refusal is one."""
     while True:
         try:
-            return await act(asked_by(act.__name__, move(number, 100)))
+            return await act(requested_by(act.__name__, move(number, 100)))
         except WalletUnavailableError:
             continue
 
@@ -38,7 +38,7 @@ async def settled(act: Any, number: int) -> Any:
 async def play(running: Running, number: int) -> int:
     """One purchase, given back or rolled back; what it comes to in minor units."""
     wallet = running.client
-    if number % 3 == 0:  # given up after one unknown answer, as an affair does
+    if number % 3 == 0:  # given up after one unknown answer, as an operation does
         try:
             await wallet.debit(move(number, 100))
         except WalletUnavailableError:
@@ -56,7 +56,7 @@ async def play(running: Running, number: int) -> int:
 
 
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
-async def test_each_movement_happens_once(tmp_path: Path, seed: str) -> None:
+async def test_each_transfer_happens_once(tmp_path: Path, seed: str) -> None:
     async with running_wallet(tmp_path, FaultPlan(per_mille=SHARES, seed=seed)) as running:
         moved = await asyncio.gather(*(play(running, number) for number in range(1, TRANSACTIONS + 1)))
         await running.server.switch_faults(False)

@@ -18,16 +18,16 @@ from rgs.core.errors import (
 )
 from rgs.devkit.simulators.faults import Fault, FaultPlan, Planned
 from rgs.devkit.simulators.statements import SIMULATED, WALLET_COLUMNS, wallet_statement
-from rgs.ports.wallet import Leg, TransactionStatus
-from tests.support.adapters.books import asked_by, give, move, ulid
+from rgs.ports.wallet import TransactionStatus, TransferPurpose
+from tests.support.adapters.books import give, move, requested_by, ulid
 from tests.support.adapters.simulators import OPENING_MINOR, Running, always, at, running_wallet
 
 ACCOUNT = {"operator": "op", "player": "anna", "currency": "EUR"}
 
 
 async def balance(running: Running) -> int:
-    told = await running.client.get_balance(**ACCOUNT)
-    number: int = told.balance_minor
+    result = await running.client.get_balance(**ACCOUNT)
+    number: int = result.balance_minor
     return number
 
 
@@ -73,14 +73,18 @@ async def test_an_honest_wallet_does_what_the_seam_promises(tmp_path: Path) -> N
         assert running.client.reading().unknown == 0
 
 
-async def test_seamless_legs_are_part_of_what_a_retry_repeats(tmp_path: Path) -> None:
+async def test_seamless_purposes_are_part_of_what_a_retry_repeats(tmp_path: Path) -> None:
     async with running_wallet(tmp_path) as running:
-        bet = replace(move(1, 100), leg=Leg.BET, round_reference=ulid(77))
+        bet = replace(move(1, 100), purpose=TransferPurpose.BET, round_reference=ulid(77))
         await running.client.debit(bet)
         for changed in (replace(bet, round_reference=ulid(78)), move(1, 100)):
             with pytest.raises(IdempotencyConflictError):
                 await running.client.debit(changed)
-        for wrong in (replace(bet, leg=Leg.RETURN), replace(bet, round_reference=""), replace(bet, leg=Leg.PURCHASE)):
+        for wrong in (
+            replace(bet, purpose=TransferPurpose.RETURN),
+            replace(bet, round_reference=""),
+            replace(bet, purpose=TransferPurpose.PURCHASE),
+        ):
             with pytest.raises(InvalidFieldError):
                 await running.client.debit(wrong)
         assert f"{ulid(900)}:bet:{ulid(77)}" in wallet_statement(running.simulator.store)
@@ -169,7 +173,7 @@ async def test_an_answer_that_contradicts_is_unknown_and_told_of(
 ) -> None:
     async with running_wallet(tmp_path, always(fault)) as running:
         with pytest.raises(WalletUnavailableError):
-            await getattr(running.client, method)(asked_by(method, move(1)))
+            await getattr(running.client, method)(requested_by(method, move(1)))
         assert running.contradictions == [("wallet of op", method.capitalize(), ulid(1), what)]
         assert running.client.reading().unknown == 1
 
@@ -194,8 +198,8 @@ async def test_the_statement_tells_what_the_book_holds(tmp_path: Path) -> None:
         await wallet.credit(give(5, 0))
         header, *rows = wallet_statement(running.simulator.store).splitlines()
         assert header == ",".join(WALLET_COLUMNS)
-        told = [tuple(row.split(",")) for row in rows]
-        assert [(row[0], row[1], row[4], row[7], row[8]) for row in told] == [
+        result = [tuple(row.split(",")) for row in rows]
+        assert [(row[0], row[1], row[4], row[7], row[8]) for row in result] == [
             (ulid(1), "debit", "300", "accepted", str(OPENING_MINOR - 300)),
             (ulid(1), "rollback", "300", "accepted", str(OPENING_MINOR)),
             (ulid(2), "rollback", "50", "tombstone", str(OPENING_MINOR)),
@@ -204,7 +208,7 @@ async def test_the_statement_tells_what_the_book_holds(tmp_path: Path) -> None:
             (ulid(4), "debit", "200", "accepted", str(OPENING_MINOR - 400)),
             (ulid(5), "credit", "0", "accepted", str(OPENING_MINOR - 400)),
         ]
-        assert {row[2:4] + row[6:7] + row[9:] for row in told} == {("anna", "EUR", ulid(900), "op", SIMULATED)}
+        assert {row[2:4] + row[6:7] + row[9:] for row in result} == {("anna", "EUR", ulid(900), "op", SIMULATED)}
         assert wallet_statement(running.simulator.store, "other") == header + "\n"
 
 

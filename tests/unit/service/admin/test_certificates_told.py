@@ -20,21 +20,21 @@ from tests.support.service.oracles import export_lines, replay_lines, stored_sta
 from tests.support.service.player import Player
 
 
-def told(folder: Path) -> list[dict[str, Any]]:
+def reported(folder: Path) -> list[dict[str, Any]]:
     bodies = [read_statement(row.envelope) for row in stored_statements(folder) if row.kind == "event"]
     return [body for body in bodies if body["code"].startswith("CERTIFICATE")]
 
 
 async def test_what_was_done_at_the_machine_is_told_once(tmp_path: Path) -> None:
     async with open_harness(tmp_path) as harness:
-        look = harness.services.certificates.look
-        await look()
-        assert told(tmp_path) == []
+        poll = harness.services.certificates.poll
+        await poll()
+        assert reported(tmp_path) == []
         await harness.let_in("admin-1")
         await harness.parties.add(PartyRow("b" * 64, "op-9", Role.OPERATOR, "demo", NOW_MS, None))
         for _ in range(2):
-            await look()
-        added = told(tmp_path)
+            await poll()
+        added = reported(tmp_path)
         assert {(body["code"], *body["subject"].split(" ")[:2], body["after"]) for body in added} == {
             ("CERTIFICATE_ADDED", "operator", "op-9", "allowed demo"),
             ("CERTIFICATE_ADDED", "admin", "admin-1", "allowed"),
@@ -43,13 +43,13 @@ async def test_what_was_done_at_the_machine_is_told_once(tmp_path: Path) -> None
         assert {body["reason"] for body in added} == {"AT_THE_MACHINE"}
         await harness.parties.remove("b" * 64, NOW_MS + 5)
         for _ in range(2):
-            await look()
-        (removed,) = told(tmp_path)[2:]
+            await poll()
+        (removed,) = reported(tmp_path)[2:]
         assert (removed["code"], removed["after"]) == ("CERTIFICATE_REMOVED", "denied")
         assert removed["before"] == f"allowed {format_time(NOW_MS)}"
     async with open_harness(tmp_path) as harness:
-        await harness.services.certificates.look()
-        assert len(told(tmp_path)) == 3
+        await harness.services.certificates.poll()
+        assert len(reported(tmp_path)) == 3
 
 
 async def test_an_admin_is_told_before_what_he_proposes(tmp_path: Path, harness: ServiceHarness) -> None:
@@ -60,7 +60,7 @@ async def test_an_admin_is_told_before_what_he_proposes(tmp_path: Path, harness:
     await player.leave()
     await harness.settle()
     assert verify_books(tmp_path).seats_void == 1
-    codes = [body["code"] for body in told(tmp_path)]
+    codes = [body["code"] for body in reported(tmp_path)]
     assert codes == ["CERTIFICATE_ADDED", "CERTIFICATE_ADDED"]
 
 

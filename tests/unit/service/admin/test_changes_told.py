@@ -45,7 +45,7 @@ async def removed(harness: ServiceHarness, admin: AdminOf, anna: Player) -> obje
 
 
 async def cleared(harness: ServiceHarness, admin: AdminOf, _anna: Player) -> object:
-    harness.services.permits.close_guard("rules", "SOFTWARE_CHANGED", harness.clock.now_ms())
+    harness.services.availability.close_guard("rules", "SOFTWARE_CHANGED", harness.clock.now_ms())
     return await harness.services.admin.clear_guard(admin.order("ClearGuard", name="rules"), "rules", "INSPECTED")
 
 
@@ -73,7 +73,7 @@ async def approved(harness: ServiceHarness, admin: AdminOf, anna: Player) -> obj
 async def released(harness: ServiceHarness, admin: AdminOf, anna: Player) -> object:
     await anna.finish_round()
     refusal = refusal_of(Rejection.AVAILABLE_MISMATCH, "no", index=0)
-    harness.central_script.plan("report_stages", refusal, refusal)
+    harness.regulator_script.plan("report_stages", refusal, refusal)
     await harness.reporting.report_stages()
     order = admin.order("ReleaseReports", kind="stages", subject=anna.session_id)
     return await harness.services.outbox.release_reports(order, "stages", anna.session_id, "CORRECTED")
@@ -98,7 +98,7 @@ def test_every_order_of_the_contract_is_here() -> None:
     assert mutating == ORDERS.keys()
 
 
-async def told(folder: Path, harness: ServiceHarness, method: str) -> list[dict[str, Any]]:
+async def reported(folder: Path, harness: ServiceHarness, method: str) -> list[dict[str, Any]]:
     """What the order has added to the record."""
     anna = Player(harness)
     await anna.sit()
@@ -117,7 +117,7 @@ def names_admin(body: dict[str, Any]) -> bool:
 async def test_an_order_leaves_one_signed_event_with_actor_before_and_after(
     tmp_path: Path, harness: ServiceHarness, method: str
 ) -> None:
-    (body,) = await told(tmp_path, harness, method)
+    (body,) = await reported(tmp_path, harness, method)
     assert (body["kind"], body["actor"]) == ("event", ADMIN)
     assert body["before"]
     assert body["after"]
@@ -126,7 +126,7 @@ async def test_an_order_leaves_one_signed_event_with_actor_before_and_after(
 
 
 async def test_a_void_is_told_by_the_final_with_both_admins(tmp_path: Path, harness: ServiceHarness) -> None:
-    (body,) = await told(tmp_path, harness, "ApproveVoid")
+    (body,) = await reported(tmp_path, harness, "ApproveVoid")
     assert (body["kind"], body["status"]) == ("round_final", "void")
     assert [approval["party"] for approval in body["void"]["approvals"]] == ["admin-1", ADMIN]
     assert body["void"]["malfunction"]
@@ -137,11 +137,11 @@ async def test_the_search_sees_a_change_without_its_values(
     tmp_path: Path, harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: the values are left out of the event."""
-    genuine = Events.tell
+    genuine = Events.emit
 
     async def bare(self: Events, *values: Any, **fields: Any) -> Any:
         return await genuine(self, *values, **{**fields, "before": "", "after": ""})
 
-    monkeypatch.setattr(Events, "tell", bare)
-    (body,) = await told(tmp_path, harness, "SetSwitch")
+    monkeypatch.setattr(Events, "emit", bare)
+    (body,) = await reported(tmp_path, harness, "SetSwitch")
     assert "before" not in body

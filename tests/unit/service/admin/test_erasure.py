@@ -95,10 +95,10 @@ async def test_no_free_page_of_a_store_file_remembers_who_was_erased(tmp_path: P
     words = ("anna-7f3a", anna.session["regulator_session_id"], anna.session["regulator_participation_id"])
     answers = Answers(harness.store, harness.clock, 24, "w")
     harness.clock.tick(SLACK_MS)
-    assert not await answers.look()
+    assert not await answers.poll()
     harness.clock.tick(10 * DAY_MS)
     await erasure(harness).erase("op-1", "anna-7f3a")
-    assert await answers.look()
+    assert await answers.poll()
     await harness.stop()
     with closing(
         sqlite3.connect(tmp_path / "rgs.db", isolation_level=None)

@@ -23,7 +23,7 @@ from tests.support.service.player import Player
 
 
 async def tally_of(harness: ServiceHarness, ruleset_id: str = "uth-solo") -> ReturnTally:
-    while await harness.services.monitoring.look():
+    while await harness.services.monitoring.poll():
         pass
     measured, _ = await harness.services.monitoring.measured()
     return next(one.tally for one in measured if one.ruleset_id == ruleset_id)
@@ -60,7 +60,7 @@ async def test_a_rigged_generator_passes_replay_and_is_told_by_its_returns(
             await player.leave()
         tally = await tally_of(harness)
         assert tally.life.rounds == 240
-        assert "showdown" in tally.life.told
+        assert "showdown" in tally.life.reported
         rows = await harness.store.events("RETURN_OUT_OF_BAND", before=0, limit=9)
         events = [read_statement(row.envelope) for row in rows]
         assert ("uth-solo showdown life", "BELOW") in {(event["subject"], event["reason"]) for event in events}
@@ -119,7 +119,7 @@ async def test_a_round_that_was_passed_over_brings_its_money_when_it_ends(
     harness.clock.tick(1500)
     await anna.start()
     harness.clock.tick(PATIENCE_MS)
-    await harness.services.monitoring.look()
+    await harness.services.monitoring.poll()
     assert await harness.services.monitoring.measured() == ([], 1)
     final = read_statement((await anna.finish_round()).envelope)
     harness.clock.tick(LATE_PERIOD_MS)

@@ -12,7 +12,7 @@ from rgs.ports.readings import CircuitReading, CircuitState
 from rgs.ports.regulator import Rejection, SoftwareModule, refusal_of
 from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.money.movements import GAP_LAST_MS, gap_ms
+from rgs.service.money.transfers import GAP_LAST_MS, gap_ms
 from tests.support.service.harness import OPERATOR, ServiceHarness, read_statement
 from tests.support.service.oracles import stored_statements, verify_books
 from tests.support.service.player import Player
@@ -38,7 +38,7 @@ async def test_a_refused_report_holds_up_nobody_else(tmp_path: Path, harness: Se
         for _ in range(2):
             await player.play()
     refusal = refusal_of(Rejection.AVAILABLE_MISMATCH, "no", index=0)
-    harness.central_script.plan("report_stages", refusal, refusal)  # of both together, then of the first by itself
+    harness.regulator_script.plan("report_stages", refusal, refusal)  # of both together, then of the first by itself
     assert await harness.reporting.report_stages() == 2
     (held,), _ = await harness.services.outbox.held_reports(0, "")
     assert (held.kind, held.reason) == ("stages", "AVAILABLE_MISMATCH")
@@ -73,7 +73,7 @@ async def test_held_reports_are_read_in_pages(harness: ServiceHarness, anna: Pla
         await player.sit()
         await player.play()
     refusal = refusal_of(Rejection.STAGE_GAP, "no", index=0)
-    harness.central_script.plan("report_stages", *[refusal] * 4)
+    harness.regulator_script.plan("report_stages", *[refusal] * 4)
     assert await harness.reporting.report_stages() == 0
     first, token = await harness.services.outbox.held_reports(2, "")
     second, end = await harness.services.outbox.held_reports(2, token)
@@ -81,11 +81,11 @@ async def test_held_reports_are_read_in_pages(harness: ServiceHarness, anna: Pla
     assert {held.subject for held in (*first, *second)} == {player.session_id for player in players}
 
 
-async def test_a_silent_central_system_keeps_the_queue(harness: ServiceHarness, anna: Player) -> None:
+async def test_a_silent_regulator_keeps_the_queue(harness: ServiceHarness, anna: Player) -> None:
     await anna.sit()
     await anna.play()
     refusal = refusal_of(Rejection.STAGE_GAP, "no", index=0)
-    harness.central_script.plan("report_stages", "before", refusal, "before")
+    harness.regulator_script.plan("report_stages", "before", refusal, "before")
     for _ in range(2):
         with pytest.raises(RegulatorUnavailableError):
             await harness.reporting.report_stages()
@@ -103,12 +103,12 @@ async def test_days_are_aligned_once_and_again_when_they_change(
     harness.clock.tick(2 * DAY_MS)
     assert await reporting.align_days() == 0, "a stage of it is not told"
     await harness.reporting.report_stages()
-    harness.central_script.plan("align_day", "after")
+    harness.regulator_script.plan("align_day", "after")
     with pytest.raises(RegulatorUnavailableError):
         await reporting.align_days()
     assert await reporting.align_days() == 1
     assert await reporting.align_days() == 0
-    ids = {transaction_id for method, transaction_id in harness.central_script.calls if method == "align_day"}
+    ids = {transaction_id for method, transaction_id in harness.regulator_script.calls if method == "align_day"}
     assert len(ids) == 1, "a repeat is the same message"
     await anna.leave()
     harness.clock.tick(DAY_MS + DAY_MS)
@@ -119,7 +119,7 @@ async def test_a_refused_alignment_is_set_aside(tmp_path: Path, harness: Service
     await anna.sit()
     await anna.leave()
     harness.clock.tick(2 * DAY_MS)
-    harness.central_script.plan("align_day", refusal_of(Rejection.TOTALS_MISMATCH, "no"))
+    harness.regulator_script.plan("align_day", refusal_of(Rejection.TOTALS_MISMATCH, "no"))
     assert await harness.services.reporting.align_days() == 0
     assert await harness.services.reporting.align_days() == 0
     (held,), _ = await harness.services.outbox.held_reports(0, "")
@@ -133,14 +133,14 @@ async def test_a_refused_alignment_is_set_aside(tmp_path: Path, harness: Service
 
 async def test_software_is_told_once_a_day(tmp_path: Path, harness: ServiceHarness) -> None:
     reporting = harness.services.reporting
-    harness.central_script.plan("report_modules", "after")
+    harness.regulator_script.plan("report_modules", "after")
     with pytest.raises(RegulatorUnavailableError):
         await reporting.report_modules(MODULES)
     assert await reporting.report_modules(MODULES)
     assert not await reporting.report_modules(MODULES)
-    assert len(set(harness.central_script.calls)) == 1
+    assert len(set(harness.regulator_script.calls)) == 1
     harness.clock.tick(DAY_MS)
-    harness.central_script.plan("report_modules", refusal_of(Rejection.DATE_IN_FUTURE, "no"))
+    harness.regulator_script.plan("report_modules", refusal_of(Rejection.DATE_IN_FUTURE, "no"))
     assert await reporting.report_modules(MODULES)
     (event,) = events_of(tmp_path, "REPORTS_HELD")
     assert (event["subject"], event["reason"]) == ("modules node-1", "DATE_IN_FUTURE")
@@ -154,20 +154,20 @@ async def test_what_is_owed_is_listed_with_age_attempts_and_reason(harness: Serv
         with pytest.raises(WalletRefusedError):
             await player.end()
         harness.clock.tick(10)
-    first, token = await harness.services.outbox.owed_credits(ADMIN, 2, "")
-    second, end = await harness.services.outbox.owed_credits(ADMIN, 2, token)
+    first, token = await harness.services.outbox.pending_credits(ADMIN, 2, "")
+    second, end = await harness.services.outbox.pending_credits(ADMIN, 2, token)
     assert end == ""
     owed = (*first, *second)
-    assert [(credit.player, credit.operator, credit.affair.amount_minor) for credit in owed] == [
+    assert [(credit.player, credit.operator, credit.operation.amount_minor) for credit in owed] == [
         (player.name, OPERATOR.party, 5_000) for player in players
     ]
-    assert [(credit.affair.attempts, credit.affair.reason, credit.age_ms) for credit in owed] == [
+    assert [(credit.operation.attempts, credit.operation.reason, credit.age_ms) for credit in owed] == [
         (1, "WALLET_REFUSED", 30 - 10 * number) for number in range(3)
     ]
-    assert (await harness.services.outbox.owed_credits(OPERATOR, 0, ""))[0] == owed
-    assert await harness.services.outbox.owed_credits(Caller("op-2", Role.OPERATOR, "demo"), 0, "") == ((), "")
+    assert (await harness.services.outbox.pending_credits(OPERATOR, 0, ""))[0] == owed
+    assert await harness.services.outbox.pending_credits(Caller("op-2", Role.OPERATOR, "demo"), 0, "") == ((), "")
     await harness.settle()
-    assert await harness.services.outbox.owed_credits(ADMIN, 0, "") == ((), "")
+    assert await harness.services.outbox.pending_credits(ADMIN, 0, "") == ((), "")
 
 
 async def test_the_log_has_a_line_a_minute_while_something_waits(harness: ServiceHarness, anna: Player) -> None:

@@ -63,8 +63,8 @@ async def test_a_switch_stops_its_scope_and_nothing_else(
     assert (body["code"], body["before"], body["after"]) == ("SWITCH_CHANGED", "enabled", "disabled")
     assert (body["subject"], body["actor"], body["reason"]) == (f"{scope} {subject}".strip(), "admin-1", "INSPECTION")
     for number, player in enumerate(waiting):
-        told = [f"{step}: {scope}" for step in ("open", "buy", "start")]
-        assert await stopped(player) == (told if number in which else []), number
+        result = [f"{step}: {scope}" for step in ("open", "buy", "start")]
+        assert await stopped(player) == (result if number in which else []), number
     # What was dealt is played, paid out and closed.
     for player in (*playing, *waiting):
         if player.round.get("status") == "open":

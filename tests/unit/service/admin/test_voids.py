@@ -58,12 +58,12 @@ async def read_again(player: Player) -> Any:
     return view
 
 
-def told(folder: Path, kind: str) -> list[dict[str, Any]]:
+def reported(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [read_statement(row.envelope) for row in stored_statements(folder) if row.kind == kind]
 
 
 def codes(folder: Path) -> list[str]:
-    return [body["code"] for body in told(folder, "event") if body["code"] != "RNG_INSTANTIATED"]
+    return [body["code"] for body in reported(folder, "event") if body["code"] != "RNG_INSTANTIATED"]
 
 
 # --- paused and resumed -----------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ async def test_a_void_gives_the_stakes_back_and_tells_everything(
     await anna.play()
     await anna.leave()
     await harness.settle()
-    summary = verify_books(tmp_path)  # wallet, register, statements and sessions tell the same; replay is clean
+    summary = verify_books(tmp_path)  # wallet, regulator, statements and sessions tell the same; replay is clean
     assert (summary.seats_void, summary.rounds_verified, summary.draws_exposed) == (1, 2, 0)
 
 
@@ -202,12 +202,12 @@ async def test_two_different_admins_are_needed(
     assert refusals(await two.approve(round_id)) == ["NOT_FOUND"]
     assert refusals(await one.propose(round_id)) == [""]
     assert refusals(await one.approve(round_id)) == ["SECOND_ADMIN_NEEDED"]
-    assert told(tmp_path, "round_final") == []
+    assert reported(tmp_path, "round_final") == []
     # Whoever proposes anew is the first of two again.
     assert refusals(await two.propose(round_id, reason="OTHER_FAULT")) == [""]
     assert refusals(await two.approve(round_id)) == ["SECOND_ADMIN_NEEDED"]
     assert refusals(await one.approve(round_id)) == [""]
-    (body,) = told(tmp_path, "round_final")
+    (body,) = reported(tmp_path, "round_final")
     assert [approval["party"] for approval in body["void"]["approvals"]] == ["admin-2", "admin-1"]
     assert body["void"]["reason"] == "OTHER_FAULT"
 
@@ -238,7 +238,7 @@ async def test_what_has_ended_is_not_made_void(
     assert refusals(await two.approve(anna.round["round_id"])) == ["ROUND_NOT_OPEN"]
     with pytest.raises(RoundNotOpenError):
         await one.resume(anna.round["round_id"])
-    assert [body["status"] for body in told(tmp_path, "round_final")] == ["settled", "void"]
+    assert [body["status"] for body in reported(tmp_path, "round_final")] == ["settled", "void"]
 
 
 async def test_a_list_is_taken_round_by_round(
@@ -255,7 +255,7 @@ async def test_a_list_is_taken_round_by_round(
     results = await harness.services.admin.approve_void(order, ids)
     assert refusals(results) == ["", "", "ROUND_NOT_PAUSED"]
     assert await harness.services.admin.approve_void(order, ids) == results
-    assert [body["round_id"] for body in told(tmp_path, "round_final")] == ids[:2]
+    assert [body["round_id"] for body in reported(tmp_path, "round_final")] == ids[:2]
     for wrong in ((), (ids[0], ids[0]), ("x",)):
         with pytest.raises(InvalidFieldError):
             await one.propose(*wrong)
@@ -302,7 +302,7 @@ async def test_only_a_deck_that_is_lost_is_void_without_cards(tmp_path: Path) ->
         assert refusals(await one.propose(*ids)) == ["INVALID_FIELD"] * 2
         assert refusals(await one.propose(*ids, reason="DECK_UNRECOVERABLE")) == ["", ""]
         assert refusals(await two.approve(*ids)) == ["", ""]
-        for body in told(tmp_path, "round_final"):
+        for body in reported(tmp_path, "round_final"):
             assert not body.keys() & {"cards", "deck", "salt", "transcript", "outcome", "settlement"}
             assert body["returned_minor"] == body["staked_minor"] == "200"
             assert body["void"].keys() == {"approvals", "malfunction", "reason"}
@@ -329,10 +329,10 @@ async def test_whether_the_deck_is_lost_is_looked_at_again_when_approved(
         assert refusals(await AdminOf(harness).propose(round_id, reason=proposed)) == [""]
     async with open_harness(tmp_path, kek=KEK if back else LOST, clock=harness.clock) as harness:
         assert refusals(await AdminOf(harness, "admin-2").approve(round_id)) == ["INVALID_FIELD"]
-        assert told(tmp_path, "round_final") == []
+        assert reported(tmp_path, "round_final") == []
         other = "DISPLAY_FAULT" if back else "DECK_UNRECOVERABLE"
         assert refusals(await AdminOf(harness).propose(round_id, reason=other)) == [""]
         assert refusals(await AdminOf(harness, "admin-2").approve(round_id)) == [""]
-    (body,) = told(tmp_path, "round_final")
+    (body,) = reported(tmp_path, "round_final")
     assert ("deck" in body) is back
     replay(tmp_path)

@@ -17,11 +17,16 @@ from rgs.core.errors import (
     RngUnavailableError,
 )
 from rgs.ports.regulator import SessionClose
+from rgs.service.admin.health_monitor import (
+    REGULATOR_FAILURES_MAX,
+    REGULATOR_QUIET_MS,
+    RULES_CLOSED_PERIOD_MS,
+    UNREPORTED_MAX,
+)
 from rgs.service.admin.orders import Order, order_of
-from rgs.service.admin.watch import REGISTER_FAILURES_MAX, REGISTER_QUIET_MS, RULES_CLOSED_PERIOD_MS, UNTOLD_MAX
+from rgs.service.availability import GUARDS, GuardState
 from rgs.service.callers import Caller, Role
 from rgs.service.events import EventCode
-from rgs.service.permits import GUARDS, GuardState
 from rgs.store.changes import StoreError
 from rgs.store.sqlite.store import connect
 from rng import entropy as entropy_module
@@ -40,14 +45,14 @@ def clearing(name: str) -> Order:
 
 
 def guard(harness: ServiceHarness, name: str) -> GuardState:
-    return harness.services.permits.guard(name)
+    return harness.services.availability.guard(name)
 
 
 def closed(harness: ServiceHarness) -> list[str]:
-    return [state.name for state in harness.services.permits.guards() if state.closed]
+    return [state.name for state in harness.services.availability.guards() if state.closed]
 
 
-def told(folder: Path) -> list[tuple[str, str, str]]:
+def reported(folder: Path) -> list[tuple[str, str, str]]:
     """Code, subject and reason of the events, those of the generator's life at the start and end aside."""
     bodies = [read_statement(row.envelope) for row in stored_statements(folder) if row.kind == "event"]
     return [
@@ -57,8 +62,8 @@ def told(folder: Path) -> list[tuple[str, str, str]]:
     ]
 
 
-async def look(harness: ServiceHarness) -> None:
-    await harness.services.watch.look()
+async def poll(harness: ServiceHarness) -> None:
+    await harness.services.monitor.poll()
 
 
 async def seated(harness: ServiceHarness) -> tuple[Player, Player]:
@@ -86,10 +91,10 @@ async def verify_only_new_rounds_stop(harness: ServiceHarness, name: str, anna: 
 async def test_nothing_is_closed_and_nothing_told_while_all_is_sound(harness: ServiceHarness, tmp_path: Path) -> None:
     for _ in range(3):
         harness.clock.tick(1_000)
-        await look(harness)
+        await poll(harness)
     assert closed(harness) == []
-    assert told(tmp_path) == []
-    assert {state.name for state in harness.services.permits.guards()} == set(GUARDS)
+    assert reported(tmp_path) == []
+    assert {state.name for state in harness.services.availability.guards()} == set(GUARDS)
 
 
 # --- the transparency log ---------------------------------------------------------------------------------------------
@@ -98,19 +103,19 @@ async def test_nothing_is_closed_and_nothing_told_while_all_is_sound(harness: Se
 async def test_the_transparency_log(harness: ServiceHarness, tmp_path: Path) -> None:
     anna, bert = await seated(harness)
     harness.log = "STORE_BEHIND"
-    await look(harness)
+    await poll(harness)
     assert guard(harness, "log").code == "STORE_BEHIND"
     assert not guard(harness, "log").latched
     await verify_only_new_rounds_stop(harness, "log", anna, bert)
     # An admin's word does not make it agree.
-    await harness.services.admin.clear_guard(clearing("log"), "log", "LOOKED_AT")
+    await harness.services.admin.clear_guard(clearing("log"), "log", "CHECKED")
     assert closed(harness) == ["log"]
     harness.log = ""
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == []
     await bert.play()
-    assert ("GUARD_CLOSED", "log", "STORE_BEHIND") in told(tmp_path)
-    assert told(tmp_path)[-1] == ("GUARD_OPENED", "log", "STORE_BEHIND")
+    assert ("GUARD_CLOSED", "log", "STORE_BEHIND") in reported(tmp_path)
+    assert reported(tmp_path)[-1] == ("GUARD_OPENED", "log", "STORE_BEHIND")
 
 
 # --- the generator ----------------------------------------------------------------------------------------------------
@@ -130,9 +135,9 @@ async def test_the_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             starve(patched)
             with pytest.raises(RngUnavailableError):
                 await bert.start()
-            await look(harness)
+            await poll(harness)
         failed, latched = ("RNG_FAILED", "node-1-b1-w0", "ENTROPY_UNAVAILABLE"), ("GUARD_CLOSED", "rng")
-        assert told(tmp_path) == [failed, (*latched, "ENTROPY_UNAVAILABLE")]
+        assert reported(tmp_path) == [failed, (*latched, "ENTROPY_UNAVAILABLE")]
         assert guard(harness, "rng").latched
         assert [(row.guard, row.code) for row in await harness.store.latches("node-1")] == [
             ("rng", "ENTROPY_UNAVAILABLE")
@@ -145,7 +150,7 @@ async def test_the_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "GUARD_CLEARED", "ENTROPY_UNAVAILABLE", "RESTART_NEEDED",
         )  # fmt: skip
         for _ in range(2):
-            await look(harness)
+            await poll(harness)
             assert guard(harness, "rng") == GuardState("rng", "RESTART_NEEDED", False, harness.clock.now_ms())
             with pytest.raises(GuardClosedError, match="RESTART_NEEDED"):
                 await bert.start()
@@ -172,24 +177,24 @@ async def test_the_latch_outlives_the_process_until_an_admin_clears_it(
                 await bert.start()  # nobody has looked yet, and the latch is with RNG_FAILED all the same
     for _ in range(2):
         async with open_harness(tmp_path, clock=harness.clock) as again:
-            await look(again)
+            await poll(again)
             assert guard(again, "rng").latched
             bert.harness = again
             with pytest.raises(GuardClosedError):
                 await bert.start()
     async with open_harness(tmp_path, clock=harness.clock) as last:
         await last.services.admin.clear_guard(clearing("rng"), "rng", "REPLACED")
-        await look(last)
+        await poll(last)
         assert closed(last) == []
         bert.harness = last
         await bert.play()
-    assert [code for code, _, _ in told(tmp_path)] == ["RNG_FAILED", "GUARD_CLEARED"]
+    assert [code for code, _, _ in reported(tmp_path)] == ["RNG_FAILED", "GUARD_CLEARED"]
 
 
 async def test_a_generator_that_fails_unasked_is_seen(harness: ServiceHarness, tmp_path: Path) -> None:
     harness.instance._generator.close()
-    await look(harness)
-    assert told(tmp_path) == [
+    await poll(harness)
+    assert reported(tmp_path) == [
         ("RNG_FAILED", "node-1-b1-w0", "GENERATOR_ENDED"), ("GUARD_CLOSED", "rng", "GENERATOR_ENDED"),
     ]  # fmt: skip
 
@@ -209,20 +214,20 @@ async def test_the_daily_self_test(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         anna, bert = await seated(harness)
         with monkeypatch.context() as patched:
             break_self_test(patched)
-            await look(harness)
+            await poll(harness)
             assert closed(harness) == []  # a day has not passed
             harness.clock.tick(86_400_000)
-            await look(harness)
+            await poll(harness)
         assert closed(harness) == ["rng", "self_test"]  # a failed self-test ends the generator
         with pytest.raises(GuardClosedError):
             await bert.start()
         await anna.finish_round()
-        assert told(tmp_path) == [
+        assert reported(tmp_path) == [
             ("RNG_FAILED", "node-1-b1-w0", "SHUFFLE_KNOWN_ANSWER"),
             ("GUARD_CLOSED", "self_test", "SELF_TEST_FAILED"),
             ("GUARD_CLOSED", "rng", "SHUFFLE_KNOWN_ANSWER"),
         ]
-        reply = await harness.services.admin.clear_guard(clearing("self_test"), "self_test", "LOOKED_AT")
+        reply = await harness.services.admin.clear_guard(clearing("self_test"), "self_test", "CHECKED")
         assert read_statement(reply.envelope)["after"] == "RESTART_NEEDED"
     async with open_harness(tmp_path, clock=harness.clock) as second:
         assert closed(second) == ["rng"]
@@ -249,23 +254,23 @@ async def test_the_self_test_is_run_again_when_an_admin_clears_its_guard(
 async def test_the_rules(harness: ServiceHarness, tmp_path: Path) -> None:
     anna, bert = await seated(harness)
     harness.software = "SOFTWARE_CHANGED"
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == []  # ten minutes have not passed
     harness.clock.tick(600_000)
-    await look(harness)
+    await poll(harness)
     await verify_only_new_rounds_stop(harness, "rules", anna, bert)
     # An admin's word changes no file.
-    reply = await harness.services.admin.clear_guard(clearing("rules"), "rules", "LOOKED_AT")
+    reply = await harness.services.admin.clear_guard(clearing("rules"), "rules", "CHECKED")
     assert read_statement(reply.envelope)["after"] == "SOFTWARE_CHANGED"
     assert closed(harness) == ["rules"]
     harness.software = ""
     harness.clock.tick(RULES_CLOSED_PERIOD_MS)
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == []
     await bert.start()
-    assert told(tmp_path) == [
+    assert reported(tmp_path) == [
         ("GUARD_CLOSED", "rules", "SOFTWARE_CHANGED"),
-        ("GUARD_CLEARED", "rules", "LOOKED_AT"),
+        ("GUARD_CLEARED", "rules", "CHECKED"),
         ("GUARD_OPENED", "rules", "SOFTWARE_CHANGED"),
     ]
 
@@ -274,19 +279,19 @@ async def test_what_the_server_runs_on_is_looked_at_once_a_day(harness: ServiceH
     harness.surroundings = "SURROUNDINGS_CHANGED"
     for _ in range(3):
         harness.clock.tick(600_000)  # the certified files alone
-        await look(harness)
+        await poll(harness)
     assert closed(harness) == []
     harness.clock.tick(86_400_000 - 3 * 600_000)
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == ["rules"]
     harness.clock.tick(RULES_CLOSED_PERIOD_MS)
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == ["rules"], "sound certified files open nothing that something else has closed"
     harness.surroundings = ""
     harness.clock.tick(RULES_CLOSED_PERIOD_MS)
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == []
-    assert told(tmp_path) == [
+    assert reported(tmp_path) == [
         ("GUARD_CLOSED", "rules", "SURROUNDINGS_CHANGED"),
         ("GUARD_OPENED", "rules", "SURROUNDINGS_CHANGED"),
     ]
@@ -302,7 +307,7 @@ async def test_what_the_server_runs_on_is_looked_at_on_demand(harness: ServiceHa
 async def test_the_rules_are_looked_at_again_when_an_admin_clears_their_guard(harness: ServiceHarness) -> None:
     harness.software = "SOFTWARE_UNREADABLE"
     harness.clock.tick(600_000)
-    await look(harness)
+    await poll(harness)
     harness.software = ""
     reply = await harness.services.admin.clear_guard(clearing("rules"), "rules", "MOUNTED_AGAIN")
     assert read_statement(reply.envelope)["after"] == "OPEN"
@@ -315,26 +320,26 @@ async def test_the_rules_are_looked_at_again_when_an_admin_clears_their_guard(ha
 async def test_the_clock(harness: ServiceHarness, tmp_path: Path) -> None:
     anna, bert = await seated(harness)
     harness.clock.jump(-3_600_000)
-    await look(harness)
+    await poll(harness)
     await verify_only_new_rounds_stop(harness, "clock", anna, bert)
     for _ in range(60):
         harness.clock.tick(60_000)
-        await look(harness)
+        await poll(harness)
     assert closed(harness) == ["clock"]  # it runs evenly, which says nothing
     harness.clock.jump(3_600_000)
-    await look(harness)  # a second jump while it is closed is counted
+    await poll(harness)  # a second jump while it is closed is counted
     assert [(latch.guard, latch.code) for latch in await harness.store.latches("node-1")] == [("clock", "TIME_JUMP")]
     await harness.services.admin.clear_guard(clearing("clock"), "clock", "TIME_SERVER_MENDED")
     assert (closed(harness), await harness.store.latches("node-1")) == ([], [])
     await bert.start()
-    assert told(tmp_path) == [
+    assert reported(tmp_path) == [
         ("GUARD_CLOSED", "clock", "TIME_JUMP"), ("TIME_JUMP", "clock", ""),
         ("GUARD_CLEARED", "clock", "TIME_SERVER_MENDED"),
     ]  # fmt: skip
     jump = [read_statement(row.envelope) for row in stored_statements(tmp_path)]
     assert [body["after"] for body in jump if body.get("code") == "TIME_JUMP"] == ["-3600000 ms"]
     await harness.services.events.flush(everything=True)
-    assert told(tmp_path)[-1] == ("TIME_JUMP", "", "TIME_JUMP")
+    assert reported(tmp_path)[-1] == ("TIME_JUMP", "", "TIME_JUMP")
 
 
 async def test_times_in_statements_do_not_go_back_within_a_session(harness: ServiceHarness, tmp_path: Path) -> None:
@@ -350,47 +355,51 @@ async def test_times_in_statements_do_not_go_back_within_a_session(harness: Serv
     assert times == sorted(times)
 
 
-# --- the register -----------------------------------------------------------------------------------------------------
+# --- the regulator
+# -----------------------------------------------------------------------------------------------------
 
 
-async def test_the_register(harness: ServiceHarness, tmp_path: Path) -> None:
+async def test_the_regulator(harness: ServiceHarness, tmp_path: Path) -> None:
     anna, bert = await seated(harness)
-    harness.central_script.is_down = True
-    for number in range(REGISTER_FAILURES_MAX):
+    harness.regulator_script.is_down = True
+    for number in range(REGULATOR_FAILURES_MAX):
         assert closed(harness) == []
         with pytest.raises(RegulatorUnavailableError):
             await Player(harness, name=f"carl-{number}").open()
-        await look(harness)
-    assert closed(harness) == ["register"]
-    assert harness.services.permits.serving  # rounds of sessions that have their ids
+        await poll(harness)
+    assert closed(harness) == ["regulator"]
+    assert harness.services.availability.serving  # rounds of sessions that have their ids
     await bert.play()
     await anna.finish_round()
-    harness.central_script.is_down = False
+    harness.regulator_script.is_down = False
     await harness.settle()
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == []
-    assert told(tmp_path) == [("GUARD_CLOSED", "register", "UNANSWERED"), ("GUARD_OPENED", "register", "UNANSWERED")]
+    assert reported(tmp_path) == [
+        ("GUARD_CLOSED", "regulator", "UNANSWERED"),
+        ("GUARD_OPENED", "regulator", "UNANSWERED"),
+    ]
 
 
-async def test_a_register_that_refuses_is_not_down(harness: ServiceHarness) -> None:
-    central = harness.services.watch._central
-    central.failures = REGISTER_FAILURES_MAX - 1
+async def test_a_regulator_that_refuses_is_not_down(harness: ServiceHarness) -> None:
+    regulator = harness.services.monitor._regulator
+    regulator.failures = REGULATOR_FAILURES_MAX - 1
     with pytest.raises(RgsError) as caught:
-        await central.close_session(SessionClose("0" * 26, "M" + "0" * 15, harness.clock.now_ms()))
+        await regulator.close_session(SessionClose("0" * 26, "M" + "0" * 15, harness.clock.now_ms()))
     assert not isinstance(caught.value, RegulatorUnavailableError)
-    assert central.failures == 0
+    assert regulator.failures == 0
 
 
-async def test_a_register_that_nobody_asks_any_more_is_believed_again(harness: ServiceHarness) -> None:
-    central = harness.services.watch._central
-    central.failures, central.failed_ms = REGISTER_FAILURES_MAX, harness.clock.now_ms()
-    await look(harness)
-    harness.clock.tick(REGISTER_QUIET_MS)
-    await look(harness)
-    assert closed(harness) == ["register"]
+async def test_a_regulator_that_nobody_asks_any_more_is_believed_again(harness: ServiceHarness) -> None:
+    regulator = harness.services.monitor._regulator
+    regulator.failures, regulator.failed_ms = REGULATOR_FAILURES_MAX, harness.clock.now_ms()
+    await poll(harness)
+    harness.clock.tick(REGULATOR_QUIET_MS)
+    await poll(harness)
+    assert closed(harness) == ["regulator"]
     harness.clock.tick(1)
-    await look(harness)
-    await look(harness)
+    await poll(harness)
+    await poll(harness)
     assert closed(harness) == []
 
 
@@ -409,12 +418,15 @@ async def test_the_store(harness: ServiceHarness, tmp_path: Path) -> None:
         for _ in range(3):
             with pytest.raises(GuardClosedError):
                 await bert.start()
-            await look(harness)
+            await poll(harness)
         assert (closed(harness), harness.store.draws_owed) == (["store"], drawn), "no draw is spent: the store is down"
         other.execute("ROLLBACK")
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == []
-    assert told(tmp_path) == [("GUARD_CLOSED", "store", "COMMIT_FAILED"), ("GUARD_OPENED", "store", "COMMIT_FAILED")]
+    assert reported(tmp_path) == [
+        ("GUARD_CLOSED", "store", "COMMIT_FAILED"),
+        ("GUARD_OPENED", "store", "COMMIT_FAILED"),
+    ]
     await bert.play()
     await anna.finish_round()
     await anna.leave()
@@ -431,37 +443,37 @@ async def test_what_the_store_could_not_take_is_told_when_it_can(
     with closing(connect(tmp_path / "rgs.db")) as other:
         other.execute("BEGIN IMMEDIATE")
         harness.instance._generator.close()
-        await look(harness)
+        await poll(harness)
         assert closed(harness) == ["rng", "store"]
-        assert told(tmp_path) == []
+        assert reported(tmp_path) == []
         other.execute("ROLLBACK")
-    await look(harness)
+    await poll(harness)
     assert closed(harness) == ["rng"]
-    assert [code for code, _, _ in told(tmp_path)] == ["RNG_FAILED", "GUARD_CLOSED", "GUARD_CLOSED", "GUARD_OPENED"]
+    assert [code for code, _, _ in reported(tmp_path)] == ["RNG_FAILED", "GUARD_CLOSED", "GUARD_CLOSED", "GUARD_OPENED"]
     assert len(await harness.store.latches("node-1")) == 1
 
 
 async def test_what_waits_for_the_store_is_bounded(harness: ServiceHarness, tmp_path: Path) -> None:
     harness.store._db.execute("PRAGMA busy_timeout = 1")
-    watch = harness.services.watch
+    watch = harness.services.monitor
     with closing(connect(tmp_path / "rgs.db")) as other:
         other.execute("BEGIN IMMEDIATE")
-        for _ in range(UNTOLD_MAX):
+        for _ in range(UNREPORTED_MAX):
             watch._close("clock", "TIME_JUMP")
             watch._open("clock")
-        await look(harness)
-        assert len(watch._untold) == UNTOLD_MAX
+        await poll(harness)
+        assert len(watch._unreported) == UNREPORTED_MAX
         other.execute("ROLLBACK")
-    await look(harness)
-    assert watch._untold == []
-    assert len(told(tmp_path)) == UNTOLD_MAX + 1
+    await poll(harness)
+    assert watch._unreported == []
+    assert len(reported(tmp_path)) == UNREPORTED_MAX + 1
 
 
 # --- admins -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_guard_that_is_looked_after_elsewhere_is_not_opened_by_a_word(harness: ServiceHarness) -> None:
-    harness.services.permits.close_guard("keys", "KEY_ENDED", harness.clock.now_ms())
+    harness.services.availability.close_guard("keys", "KEY_ENDED", harness.clock.now_ms())
     reply = await harness.services.admin.clear_guard(clearing("keys"), "keys", "TRUST_ME")
     assert read_statement(reply.envelope)["after"] == "KEY_ENDED"
     assert closed(harness) == ["keys"]

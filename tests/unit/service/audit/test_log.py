@@ -57,12 +57,12 @@ class Kept:
         return parse_checkpoint(parse_note(LogDirectory(self.shard).checkpoint()).text).origin
 
     async def streamed(self, **given: Any) -> list[LogEntry]:
-        asked = {"origin": "", "start_index": 0, "resume_token": "", "follow": False, **given}
-        return [one async for one in self.log.entries(**asked) if one is not None]
+        requested = {"origin": "", "start_index": 0, "resume_token": "", "follow": False, **given}
+        return [one async for one in self.log.entries(**requested) if one is not None]
 
     async def record(self, caller: Caller = OPERATOR, /, **given: Any) -> tuple[Any, bytes]:
-        asked: Any = {"hash": b"", "round_id": "", "session_id": "", "kind": "", **given}
-        return await self.log.record(caller, **asked)
+        requested: Any = {"hash": b"", "round_id": "", "session_id": "", "kind": "", **given}
+        return await self.log.record(caller, **requested)
 
 
 @pytest.fixture
@@ -155,29 +155,29 @@ async def test_a_record_verifies_offline(kept: Kept) -> None:
 
 async def test_a_party_has_the_records_of_its_own(kept: Kept) -> None:
     anna = await play(kept)
-    asked = {"round_id": anna.round["round_id"], "session_id": anna.session_id, "kind": "round_final"}
-    row, proof = await kept.record(**asked)
+    requested = {"round_id": anna.round["round_id"], "session_id": anna.session_id, "kind": "round_final"}
+    row, proof = await kept.record(**requested)
     assert row.private == b""
     for caller in (AUDITOR, REGULATOR, LAB):
-        assert (await kept.record(caller, **asked))[1] == proof
+        assert (await kept.record(caller, **requested))[1] == proof
     opened = (await kept.harness.store.statements_of_session(anna.session_id, 0, 1))[0]
     assert (await kept.record(AUDITOR, hash=opened.hash))[0].private
     assert not (await kept.record(LAB, hash=opened.hash))[0].private
-    for given in (asked, {"hash": row.hash}, {"hash": opened.hash}):
+    for given in (requested, {"hash": row.hash}, {"hash": opened.hash}):
         with pytest.raises(NotFoundError):
             await kept.record(STRANGER, **given)
 
 
 async def test_what_is_no_record_is_refused_by_name(kept: Kept) -> None:
     anna = await play(kept)
-    asked = {"round_id": anna.round["round_id"], "session_id": anna.session_id, "kind": "round_final"}
+    requested = {"round_id": anna.round["round_id"], "session_id": anna.session_id, "kind": "round_final"}
     for field, value in (("round_id", "x"), ("session_id", "../x"), ("kind", "session_open"), ("kind", "x" * 99)):
         with pytest.raises(InvalidFieldError) as caught:
-            await kept.record(**{**asked, field: value})
+            await kept.record(**{**requested, field: value})
         assert caught.value.field == field
     with pytest.raises(InvalidFieldError):
         await kept.record(hash=b"short")
-    for given in ({"hash": bytes(32)}, {**asked, "session_id": "0" * 26}, {**asked, "round_id": "0" * 26}):
+    for given in ({"hash": bytes(32)}, {**requested, "session_id": "0" * 26}, {**requested, "round_id": "0" * 26}):
         with pytest.raises(NotFoundError):
             await kept.record(**given)
 
@@ -187,7 +187,7 @@ async def test_a_statement_is_no_record_before_a_published_checkpoint_covers_it(
 ) -> None:
     anna = Player(kept.harness)
     await anna.sit()
-    asked = {"session_id": anna.session_id, "kind": "round_final"}
+    requested = {"session_id": anna.session_id, "kind": "round_final"}
     rows = await kept.harness.store.statements_of_session(anna.session_id, 0, 1)
     with pytest.raises(NotLoggedYetError):
         await kept.record(hash=rows[0].hash)
@@ -205,13 +205,13 @@ async def test_a_statement_is_no_record_before_a_published_checkpoint_covers_it(
         if row.kind == "round_final"
     ]
     with pytest.raises(NotLoggedYetError) as caught:
-        await kept.record(round_id=anna.round["round_id"], **asked)
+        await kept.record(round_id=anna.round["round_id"], **requested)
     assert caught.value.metadata["limit"] == str(before)
     assert len(await kept.streamed()) == before
     with pytest.raises(InvalidFieldError):
         await kept.log.consistency("", 0, before + 1)
     await kept.sequencer.work()
-    assert (await kept.record(round_id=anna.round["round_id"], **asked))[0] == final
+    assert (await kept.record(round_id=anna.round["round_id"], **requested))[0] == final
 
 
 def _full(_self: LogDirectory, _note: bytes) -> None:
@@ -360,10 +360,10 @@ async def test_an_open_round_s_deck_is_in_nothing_that_the_log_tells(
     await anna.sit()
     await anna.start()
     await kept.sequencer.work()
-    asked = {"round_id": anna.round["round_id"], "session_id": anna.session_id}
-    row, proof = await kept.record(AUDITOR, **asked, kind="round_opening")
-    told = b"\n".join([row.envelope, proof, *(one.entry for one in await kept.streamed())])
+    requested = {"round_id": anna.round["round_id"], "session_id": anna.session_id}
+    row, proof = await kept.record(AUDITOR, **requested, kind="round_opening")
+    result = b"\n".join([row.envelope, proof, *(one.entry for one in await kept.streamed())])
     assert anna.round["round_id"] in str(parse_statement(parse_envelope(row.envelope))[1])
-    assert leaks(secret_of(*drawn[0], 0), {"log": told}) == []
+    assert leaks(secret_of(*drawn[0], 0), {"log": result}) == []
     with pytest.raises(NotFoundError):
-        await kept.record(AUDITOR, **asked, kind="round_final")
+        await kept.record(AUDITOR, **requested, kind="round_final")

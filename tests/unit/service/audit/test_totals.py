@@ -79,8 +79,8 @@ def _order(key: TotalsKey) -> tuple[str, ...]:
 def _matches(row: TotalsRow, wanted: TotalsFilter) -> bool:
     key = row.key
     return (wanted.first_day or "0") <= key.day <= (wanted.last_day or "9999") and all(
-        not asked or asked == told
-        for asked, told in ((wanted.operator, key.operator), (wanted.player, key.player), (wanted.game, key.game))
+        not requested or requested == result
+        for requested, result in ((wanted.operator, key.operator), (wanted.player, key.player), (wanted.game, key.game))
     )
 
 

@@ -1,4 +1,4 @@
-"""Which affairs are gone on with in a pass of recovery: by their own time and the connection of their peer."""
+"""Which operations are gone on with in a pass of recovery: by their own time and the connection of their peer."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from rgs.ports.readings import CENTRAL_SYSTEM, CircuitReading, CircuitState
+from rgs.ports.readings import REGULATOR, CircuitReading, CircuitState
 from rgs.service.money.returning import Returning
-from rgs.store.changes import Affair
+from rgs.store.changes import Operation
 
 READING = CircuitReading("wallet of op-1", CircuitState.CLOSED, 0, 0, 0, None)
-AFFAIR = Affair(
-    affair_id="A", session_id="S", kind="purchase", status="pending", party="op-1", method="BuyParticipation",
+OPERATION = Operation(
+    operation_id="A", session_id="S", kind="purchase", status="pending", party="op-1", method="BuyParticipation",
     request_id="r", digest=b"", amount_minor=1, purchase_no=1, created_ms=0, attempts=9, next_ms=300_000,
     reason="WALLET_UNAVAILABLE",
 )  # fmt: skip
-OTHERS = (replace(AFFAIR, affair_id="B"), replace(AFFAIR, affair_id="C"))
+OTHERS = (replace(OPERATION, operation_id="B"), replace(OPERATION, operation_id="C"))
 
 
 class Peers:
@@ -30,26 +30,26 @@ class Peers:
         return made
 
 
-def due(returning: Returning, *affairs: Affair, now_ms: int = 0) -> str:
+def due(returning: Returning, *operations: Operation, now_ms: int = 0) -> str:
     returning.begin()
-    return "".join(affair.affair_id for affair in affairs if returning.is_due(affair, now_ms))
+    return "".join(operation.operation_id for operation in operations if returning.is_due(operation, now_ms))
 
 
-def test_a_closed_circuit_leaves_it_to_the_affairs_time() -> None:
+def test_a_closed_circuit_leaves_it_to_the_operations_time() -> None:
     returning = Peers(READING).returning()
-    assert due(returning, AFFAIR, now_ms=299_999) == ""
-    assert due(returning, AFFAIR, now_ms=300_000) == "A"
+    assert due(returning, OPERATION, now_ms=299_999) == ""
+    assert due(returning, OPERATION, now_ms=300_000) == "A"
 
 
 def test_an_open_circuit_is_not_asked_and_costs_no_attempt() -> None:
     peers = Peers(replace(READING, state=CircuitState.OPEN))
-    assert due(peers.returning(), AFFAIR, now_ms=300_000) == ""
+    assert due(peers.returning(), OPERATION, now_ms=300_000) == ""
 
 
-def test_one_affair_a_pass_is_the_probe_though_it_is_not_due() -> None:
+def test_one_operation_a_pass_is_the_probe_though_it_is_not_due() -> None:
     peers = Peers(replace(READING, state=CircuitState.HALF_OPEN))
     returning = peers.returning()
-    assert due(returning, AFFAIR, *OTHERS) == "A"
+    assert due(returning, OPERATION, *OTHERS) == "A"
     assert due(returning, *OTHERS) == "B"
 
 
@@ -57,29 +57,31 @@ def test_when_it_has_answered_all_of_them_are_due_once() -> None:
     peers = Peers(replace(READING, state=CircuitState.HALF_OPEN))
     returning = peers.returning()
     returning.begin()
-    assert returning.is_due(AFFAIR, 0)
+    assert returning.is_due(OPERATION, 0)
     peers.now[0] = replace(READING, closings=1)  # the probe was answered
     assert [returning.is_due(other, 0) for other in OTHERS] == [True, True]
-    assert due(returning, AFFAIR, *OTHERS) == "ABC", "the pass after it, too: those before the probe were passed over"
-    assert due(returning, AFFAIR, *OTHERS) == ""
+    assert due(returning, OPERATION, *OTHERS) == "ABC", (
+        "the pass after it, too: those before the probe were passed over"
+    )
+    assert due(returning, OPERATION, *OTHERS) == ""
 
 
 def test_whatever_a_process_finds_at_its_start_is_due() -> None:
     returning = Returning(lambda: (READING,))
-    assert due(returning, AFFAIR, *OTHERS) == "ABC"
-    assert due(returning, AFFAIR, *OTHERS) == ""
+    assert due(returning, OPERATION, *OTHERS) == "ABC"
+    assert due(returning, OPERATION, *OTHERS) == ""
 
 
 @pytest.mark.parametrize(
-    ("affair", "expected"),
+    ("operation", "expected"),
     [
-        (replace(AFFAIR, reason="REGULATOR_UNAVAILABLE"), "A"),
-        (replace(AFFAIR, party="op-2"), ""),
-        (replace(AFFAIR, reason="WALLET_REFUSED"), ""),
-        (replace(AFFAIR, reason="", next_ms=0), "A"),
+        (replace(OPERATION, reason="REGULATOR_UNAVAILABLE"), "A"),
+        (replace(OPERATION, party="op-2"), ""),
+        (replace(OPERATION, reason="WALLET_REFUSED"), ""),
+        (replace(OPERATION, reason="", next_ms=0), "A"),
     ],
 )
-def test_another_peer_says_nothing_of_this_one(affair: Affair, expected: str) -> None:
-    central = replace(READING, name=CENTRAL_SYSTEM, state=CircuitState.HALF_OPEN)
-    peers = Peers(replace(READING, state=CircuitState.OPEN), central)
-    assert due(peers.returning(), affair) == expected
+def test_another_peer_says_nothing_of_this_one(operation: Operation, expected: str) -> None:
+    regulator = replace(READING, name=REGULATOR, state=CircuitState.HALF_OPEN)
+    peers = Peers(replace(READING, state=CircuitState.OPEN), regulator)
+    assert due(peers.returning(), operation) == expected

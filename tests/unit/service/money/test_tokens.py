@@ -16,7 +16,7 @@ from rgs.api.mapping import Encoder
 from rgs.core.errors import RegulatorRefusedError, RgsError, WalletRefusedError, WalletUnavailableError
 from rgs.node.logging import Log
 from rgs.ports.wallet import Transfer
-from rgs.service.books import Books
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.play.catalog import Catalog
 from rgs.service.sealing import Kek, Sealer
 from rgs.store.address import PostgresAddress
@@ -120,7 +120,7 @@ async def test_it_goes_when_the_session_is_closed(harness: ServiceHarness, anna:
     assert len(table(harness.folder, "SELECT * FROM session_tokens")) == 1
     await anna.close()
     assert table(harness.folder, "SELECT * FROM session_tokens") == []
-    harness.central_script.plan("open_session", RegulatorRefusedError("no", rejection="X"))
+    harness.regulator_script.plan("open_session", RegulatorRefusedError("no", rejection="X"))
     with pytest.raises(RegulatorRefusedError):
         await open_with(Player(harness, name="bert"))
     assert table(harness.folder, "SELECT * FROM session_tokens") == []
@@ -132,9 +132,9 @@ async def test_no_debit_leaves_where_it_cannot_be_opened(tmp_path: Path, monkeyp
         await open_with(anna)
     async with open_harness(tmp_path, kek=Kek(2, {2: bytes(32)})) as harness:
         anna.harness, seen = harness, Seen(harness, monkeypatch)
-        with pytest.raises(WalletUnavailableError, match="cannot be opened") as told:
+        with pytest.raises(WalletUnavailableError, match="cannot be opened") as result:
             await anna.buy()
-        assert TOKEN not in str(told.value)
+        assert TOKEN not in str(result.value)
         assert seen.calls == []
         harness.clock.tick(300_000)  # nobody waits for it any more
         await harness.settle()
@@ -145,7 +145,7 @@ async def test_no_debit_leaves_where_it_cannot_be_opened(tmp_path: Path, monkeyp
 async def test_it_is_nowhere_to_be_read(tmp_path: Path) -> None:
     """Logs, statements, exports, errors, answers, reprs, the bytes of the store: sealed, or not there."""
     said: list[bytes] = []
-    encoder = Encoder(Catalog(Books()).list())
+    encoder = Encoder(Catalog(GameCatalog()).list())
     errors: list[RgsError] = []
 
     def encode(method: str, *views: Any) -> bytes:
@@ -186,10 +186,10 @@ async def test_it_is_nowhere_to_be_read(tmp_path: Path) -> None:
     places |= {f"{name} at the end": data for name, data in files(tmp_path).items()}
     places["export"] = b"\n".join(export_lines(tmp_path))
     assert len(sealed) == 2
-    assert places.keys() >= {"rgs.db", "rgs.db-wal", "wallet.db", "register.db", "rgs.log", "export"}
-    told = [TOKEN.encode(form) for form in ("utf-8", "latin-1", "utf-16-le")]
-    told += [TOKEN.encode().hex().encode(), TOKEN[4:].encode("unicode_escape"), TOKEN[8:].encode()]
-    found = [(name, form) for name, data in places.items() for form in told if form in data]
+    assert places.keys() >= {"rgs.db", "rgs.db-wal", "wallet.db", "regulator.db", "rgs.log", "export"}
+    result = [TOKEN.encode(form) for form in ("utf-8", "latin-1", "utf-16-le")]
+    result += [TOKEN.encode().hex().encode(), TOKEN[4:].encode("unicode_escape"), TOKEN[8:].encode()]
+    found = [(name, form) for name, data in places.items() for form in result if form in data]
     assert found == []
 
 

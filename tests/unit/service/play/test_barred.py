@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import DisabledError, TransactionRolledBackError, WalletUnavailableError
-from rgs.service.money.movements import Movements
+from rgs.service.money.transfers import Transfers
 from rgs.store.changes import Change
 from tests.support.service.admins import AdminOf
 from tests.support.service.harness import ServiceHarness
@@ -73,20 +73,20 @@ async def test_who_is_barred_the_moment_the_intent_is_stored_is_told_so_and_neve
 async def test_who_is_barred_while_the_wallet_answers_is_not_dealt_and_has_it_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    debit = Movements.debit
+    debit = Transfers.debit
     async with opened(tmp_path) as harness:
         anna = Better(harness)
         await anna.open()
         harness.clock.tick(6000)
 
-        async def debit_and_bar(*asked: Any) -> Any:
-            receipt = await debit(*asked)
+        async def debit_and_bar(*requested: Any) -> Any:
+            receipt = await debit(*requested)
             await AdminOf(harness).switch("player", f"{BRITISH.party}/anna")
             return receipt
 
         request = anna.starting(100)
         with monkeypatch.context() as slow:
-            slow.setattr(Movements, "debit", debit_and_bar)
+            slow.setattr(Transfers, "debit", debit_and_bar)
             with pytest.raises(DisabledError):
                 await anna.send(request)
         with pytest.raises(DisabledError):  # told again, and nothing more

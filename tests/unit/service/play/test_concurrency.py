@@ -100,7 +100,7 @@ async def test_one_request_many_times_at_once_is_one_answer(
     await one_answer(harness, anna, anna.decision("check"))
     await one_answer(harness, anna, anna.decision("play_2x"))
     assert anna.round["status"] == "settled"
-    if locked:  # without, two attempts of one affair may race for its end, and one is told to read again
+    if locked:  # without, two attempts of one operation may race for its end, and one is told to read again
         await one_answer(harness, anna, anna.purchase(50))
         await one_answer(harness, anna, anna.ending())
         await one_answer(harness, anna, anna.closing())
@@ -141,7 +141,7 @@ async def test_purchases_at_once_take_the_money_once(
         without_locks(monkeypatch)
     replies, reasons = await outcomes(harness, [anna.purchase(100) for _ in range(TASKS)])
     assert len(replies) == 1
-    assert set(reasons) <= {"NUMBER_NOT_EXPECTED", "SESSION_CHANGED", "AFFAIR_PENDING"}
+    assert set(reasons) <= {"NUMBER_NOT_EXPECTED", "SESSION_CHANGED", "OPERATION_PENDING"}
     assert await harness.balance() == ACCOUNT_MINOR - 100
     anna.take(*replies[0])
     await anna.leave()
@@ -255,12 +255,12 @@ async def test_one_opening_twice_at_once_waits_for_the_first(
 
 
 async def test_one_opening_twice_at_once_and_refused(harness: ServiceHarness, anna: Player) -> None:
-    harness.central_script.plan("open_session", RegulatorRefusedError("no", rejection="PLANNED"))
+    harness.regulator_script.plan("open_session", RegulatorRefusedError("no", rejection="PLANNED"))
     request = anna.opening()
     replies, reasons = await at_once(harness, [request] * 2)
     assert replies == []
     assert reasons == Counter({"REGULATOR_REFUSED": 2})
-    assert harness.central_script.count("open_session") == 1
+    assert harness.regulator_script.count("open_session") == 1
     await anna.open()
 
 
@@ -273,7 +273,7 @@ async def test_the_same_opening_many_times_at_once_is_one_session(
 ) -> None:
     request = anna.opening()
     if silent:
-        harness.central_script.plan("open_session", silent)
+        harness.regulator_script.plan("open_session", silent)
         with pytest.raises(UnavailableError):
             await anna.send(request)
     replies = await asyncio.gather(*[harness.send(request) for _ in range(12)])
@@ -288,10 +288,10 @@ async def test_an_opening_that_was_done_between_two_looks_is_given_up(
 ) -> None:
     request = anna.opening()
     first = await harness.send(request)
-    genuine, looks = Sessions._opened_before, itertools.count()
+    genuine, polls = Sessions._opened_before, itertools.count()
 
-    async def blind(self: Sessions, *asked: Any) -> Any:
-        return await genuine(self, *asked) if next(looks) else None
+    async def blind(self: Sessions, *requested: Any) -> Any:
+        return await genuine(self, *requested) if next(polls) else None
 
     monkeypatch.setattr(Sessions, "_opened_before", blind)
     again = await harness.send(request)

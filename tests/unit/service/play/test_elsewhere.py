@@ -15,7 +15,7 @@ from rgs.core.rounds import Round
 from rgs.node import leases
 from rgs.node.leases import Leases
 from rgs.service.callers import Reply
-from rgs.store.changes import Affair, Change, Signed, StoreError
+from rgs.store.changes import Change, Operation, Signed, StoreError
 from rgs.store.interface import InstanceRow
 from rgs.store.opening import open_parties, open_store
 from rgs.store.postgres import texts
@@ -26,23 +26,23 @@ from tests.support.service.player import Player
 from tests.support.store.databases import fresh_database
 
 
-async def test_an_affair_that_is_done_is_not_done_again(tmp_path: Path) -> None:
+async def test_an_operation_that_is_done_is_not_done_again(tmp_path: Path) -> None:
     """Whoever has read a purchase as pending before it was done finds the session without it."""
     async with open_harness(tmp_path) as harness:
         anna = Player(harness)
         await anna.open()
         request = anna.purchase(10_000)
-        harness.central_script.plan("buy_participation", "before")
+        harness.regulator_script.plan("buy_participation", "before")
         with pytest.raises(RegulatorUnavailableError):
             await anna.send(request)
-        affair = await harness.store.pending_affair(anna.session_id)
-        assert affair is not None
+        operation = await harness.store.pending_operation(anna.session_id)
+        assert operation is not None
         first = await anna.send(request)
         with pytest.raises(SessionChangedError):
-            await harness.affairs.advance(affair)
+            await harness.operations.advance(operation)
         assert anna.balance_minor == 10_000
         # Who asked for it gets the answer that it had elsewhere.
-        assert await harness.sessions._advance(affair) == first
+        assert await harness.sessions._advance(operation) == first
         await anna.leave()
         await harness.settle()
     verify_books(tmp_path)
@@ -58,11 +58,11 @@ async def test_an_opening_that_was_answered_meanwhile_opens_nothing(
         begin = harness.sessions._begin
         answered: list[Reply | None] = []
 
-        async def begin_late(session: object, affair: Affair, *token: str) -> bool:
+        async def begin_late(session: object, operation: Operation, *token: str) -> bool:
             if not answered:
                 answered.append(None)
                 answered.append(await harness.sessions.open(OPERATOR, request))
-            return await begin(session, affair, *token)  # type: ignore[arg-type]
+            return await begin(session, operation, *token)  # type: ignore[arg-type]
 
         monkeypatch.setattr(harness.sessions, "_begin", begin_late)
         reply = await anna.send(request)
@@ -97,7 +97,7 @@ async def test_nobody_declares_its_own_successor_lost(tmp_path: Path, monkeypatc
             return [*own, replace(own[0], instance="node-1-b2-w0", boot_no=2)]
 
         monkeypatch.setattr(harness.store, "lapsed_instances", lapsed)
-        assert await harness.instance.tell_lost() == 0
+        assert await harness.instance.report_lost() == 0
         assert lost_in(tmp_path) == []
 
 
@@ -105,16 +105,16 @@ async def test_whoever_was_cut_off_declares_nobody_lost_for_one_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_harness(tmp_path) as harness:
-        told: list[int] = []
+        reported: list[int] = []
 
-        async def tell_lost() -> int:
-            told.append(harness.clock.now_ms())
+        async def report_lost() -> int:
+            reported.append(harness.clock.now_ms())
             return 0
 
         async def no_answer(_instance: str, _lease_ms: int) -> bool:
             raise StoreError("no database")
 
-        monkeypatch.setattr(harness.instance, "tell_lost", tell_lost)
+        monkeypatch.setattr(harness.instance, "report_lost", report_lost)
         lease = Leases(
             store=harness.store,
             clock=harness.clock,
@@ -122,13 +122,13 @@ async def test_whoever_was_cut_off_declares_nobody_lost_for_one_lease(
             is_trusted=harness.services.time.is_trusted,
         )
         for _ in range(2):
-            await lease.look()
-            assert told == []
+            await lease.poll()
+            assert reported == []
             harness.clock.tick(leases.LEASE_MS)
             await lease.renew()
-            await lease.look()
-            assert told == [harness.clock.now_ms()]
-            told.clear()
+            await lease.poll()
+            assert reported == [harness.clock.now_ms()]
+            reported.clear()
             with monkeypatch.context() as patched:
                 patched.setattr(harness.store, "renew_lease", no_answer)
                 with pytest.raises(StoreError):
@@ -167,11 +167,11 @@ async def test_a_renewal_that_a_turn_overtakes_loses_nobody(
         async with open_harness(tmp_path, **given) as harness:
             store = cast(PostgresStore, harness.store)
             ask, commit = store.ask, store.commit
-            asked, answerable, committed, heard = (asyncio.Event() for _ in range(4))
+            requested, answerable, committed, heard = (asyncio.Event() for _ in range(4))
 
             async def late(text: str, *values: object) -> Sequence[Any]:
                 if text == texts.RENEW_LEASE:
-                    asked.set()
+                    requested.set()
                     await answerable.wait()
                 return await ask(text, *values)
 
@@ -190,8 +190,8 @@ async def test_a_renewal_that_a_turn_overtakes_loses_nobody(
                 is_trusted=harness.services.time.is_trusted,
             )
             renewal = asyncio.create_task(lease.renew())
-            await asked.wait()
-            turn = asyncio.create_task(harness.instance.turn(NODE_KEY, ()))
+            await requested.wait()
+            turn = asyncio.create_task(harness.instance.hand_over(NODE_KEY, ()))
             await committed.wait()
             if taken:
                 heard.set()
@@ -227,7 +227,7 @@ async def test_a_session_is_not_told_with_another_state_of_its_round(
             return await read(round_id, fresh=fresh)
 
         monkeypatch.setattr(harness.store, "round", read_late)
-        told, _ = await harness.sessions.get(OPERATOR, anna.session_id)
+        reported, _ = await harness.sessions.get(OPERATOR, anna.session_id)
         assert not moves
         again, _ = await harness.sessions.get(OPERATOR, anna.session_id)
-        assert told == again
+        assert reported == again

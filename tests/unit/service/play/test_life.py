@@ -95,20 +95,20 @@ async def test_time_never_runs_backwards_in_a_session(tmp_path: Path, harness: S
     await anna.start()
     harness.clock.tick(-1)
     await anna.finish_round()
-    # The register takes nothing from the future: the money comes back, and the session goes on.
+    # The regulator takes nothing from the future: the money comes back, and the session goes on.
     with pytest.raises(RegulatorRefusedError):
         await anna.buy(100)
     harness.clock.tick(3_600_001)
     await anna.buy(100)
     request = anna.ending()
-    genuine = harness.register.end_participation
+    genuine = harness.regulator.end_participation
 
     async def slow(end: ParticipationEnd) -> RegulatorReceipt:
         receipt = await genuine(end)
-        harness.clock.tick(-3_600_000)  # while the affair is under way
+        harness.clock.tick(-3_600_000)  # while the operation is under way
         return receipt
 
-    harness.register.end_participation = slow  # type: ignore[method-assign]
+    harness.regulator.end_participation = slow  # type: ignore[method-assign]
     await anna.send(request)
     harness.clock.tick(3_600_000)
     await anna.close()
@@ -164,11 +164,11 @@ async def test_every_mutating_call_is_answered_byte_for_byte_again(tmp_path: Pat
         OpenSession, BuyParticipation, StartRound, Act, EndParticipation, CloseSession,
     }  # fmt: skip
     before = len(stored_statements(tmp_path))
-    calls = len(harness.wallet_script.calls) + len(harness.central_script.calls)
+    calls = len(harness.wallet_script.calls) + len(harness.regulator_script.calls)
     for request, reply in [*anna.sent, *reversed(anna.sent)]:
         assert await harness.send(request) == reply
     assert len(stored_statements(tmp_path)) == before
-    assert len(harness.wallet_script.calls) + len(harness.central_script.calls) == calls
+    assert len(harness.wallet_script.calls) + len(harness.regulator_script.calls) == calls
 
 
 async def test_an_answer_survives_the_process(tmp_path: Path) -> None:

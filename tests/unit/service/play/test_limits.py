@@ -17,7 +17,7 @@ from rgs.core.errors import (
     SessionInactiveError,
     StakeLimitError,
 )
-from rgs.core.limits import Room, SessionLimits
+from rgs.core.limits import Headroom, SessionLimits
 from tests.support.service.admins import void
 from tests.support.service.harness import ServiceHarness, read_statement
 from tests.support.service.oracles import stored_statements, verify_books
@@ -50,11 +50,11 @@ async def fold(player: Player, ante: int = 100) -> None:
 async def test_limits_are_told_in_the_statement_and_in_every_view(tmp_path: Path, harness: ServiceHarness) -> None:
     anna = await seated(harness, loss_minor=500, stake_minor=900, duration_ms=60_000)
     (opened,) = [row for row in stored_statements(tmp_path) if row.kind == "session_open"]
-    told = read_statement(opened.envelope)["limits"]
-    assert told == {"duration_ms": "60000", "loss_minor": "500", "stake_minor": "900"}
+    result = read_statement(opened.envelope)["limits"]
+    assert result == {"duration_ms": "60000", "loss_minor": "500", "stake_minor": "900"}
     await fold(anna)
     view = await anna.view()
-    assert view.room == Room(9800, 300, 700)
+    assert view.headroom == Headroom(9800, 300, 700)
     assert view.time_left_ms == 60_000 - 1500
     assert view.session.participation.net_position_minor == -200
     # 300 cover an ante, its blind and four antes on top: 50.
@@ -147,14 +147,14 @@ async def test_a_loss_limit_counts_what_was_lost_and_a_stake_limit_what_was_stak
     for _ in range(3):
         await fold(anna)
     await refused(LossLimitError, anna.start(10))
-    assert (await anna.view()).room.loss_left_minor == 0
+    assert (await anna.view()).headroom.loss_left_minor == 0
     await anna.leave()
     bert = await seated(harness, stake_minor=420)
     for _ in range(2):
         await fold(bert)
     await refused(StakeLimitError, bert.start(12))
     await fold(bert, 10)
-    assert (await bert.view()).room.stake_left_minor == 0
+    assert (await bert.view()).headroom.stake_left_minor == 0
     # Another purchase raises no limit.
     await bert.buy(1000)
     await refused(StakeLimitError, bert.start(10))
@@ -165,10 +165,10 @@ async def test_a_loss_limit_counts_what_was_lost_and_a_stake_limit_what_was_stak
 async def test_what_a_void_gives_back_may_be_lost_again(tmp_path: Path, harness: ServiceHarness) -> None:
     anna = await seated(harness, loss_minor=200, stake_minor=400)
     await anna.start(100)
-    assert (await anna.view()).room == Room(9800, 0, 200)
+    assert (await anna.view()).headroom == Headroom(9800, 0, 200)
     await void(harness, anna.round["round_id"])
     view = await anna.view()
-    assert view.room == Room(10_000, 200, 200)
+    assert view.headroom == Headroom(10_000, 200, 200)
     anna.session["next_stage_no"] = 2
     await fold(anna)
     await anna.leave()

@@ -51,7 +51,7 @@ def listener(notices: Notices) -> asyncio.Queue[Notice]:
 async def test_a_notice_reaches_every_process_once() -> None:
     async with processes(Store(), 3) as (first, second, third):
         queues = [listener(notices) for notices in (first, second, third)]
-        second.tell(NOTICE)
+        second.emit(NOTICE)
         assert [await queue.get() for queue in queues] == [NOTICE] * 3
         await asyncio.sleep(0)
         assert all(queue.empty() for queue in queues)
@@ -62,12 +62,12 @@ async def test_a_notice_that_the_store_does_not_take_is_heard_here_and_the_next_
     async with processes(store, 2) as (first, second):
         here, there = listener(first), listener(second)
         store.down = True
-        first.tell(NOTICE)
+        first.emit(NOTICE)
         assert await here.get() == NOTICE
         await asyncio.sleep(0.01)
         store.down = False
         later = Notice("session-1", "round-1", RoundStatus.VOID, "", "", "")
-        first.tell(later)
+        first.emit(later)
         assert await there.get() == later
         assert there.empty()
 
@@ -76,7 +76,7 @@ async def test_the_oldest_are_left_out_where_too_many_wait() -> None:
     store, notices = Store(), Notices()
     relay = Relay(notices, "here", store.send)
     for _ in range(RELAY_MAX + 10):
-        notices.tell(NOTICE)
+        notices.emit(NOTICE)
     running = asyncio.create_task(relay.run())
     await asyncio.sleep(0.05)
     running.cancel()

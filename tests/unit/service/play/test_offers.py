@@ -35,6 +35,6 @@ async def test_games_without_a_certificate_are_told_of_before_the_first_call(
     monkeypatch.setattr("rgs.core.returns.certified._read", lambda ruleset: f"{ruleset.id}.json: torn")
     with capture_logs() as logs:
         await harness.services.load()
-    (told,) = [row for row in logs if row.get("game") == "casino-holdem"]
-    assert (told["event"], told["log_level"]) == ("game_without_certificate", "error")
-    assert told["why"].endswith("that can be used: casino-holdem.json: torn")
+    (result,) = [row for row in logs if row.get("game") == "casino-holdem"]
+    assert (result["event"], result["log_level"]) == ("game_without_certificate", "error")
+    assert result["why"].endswith("that can be used: casino-holdem.json: torn")

@@ -13,7 +13,7 @@ import pytest
 from rgs.core.errors import RngUnavailableError, SessionChangedError
 from rgs.core.sessions import Session
 from rgs.service.callers import Reply
-from rgs.store.changes import Affair, Change, RequestSeenError, Signed, StoreError
+from rgs.store.changes import Change, Operation, RequestSeenError, Signed, StoreError
 from tests.support.service.harness import NODE_KEY, ServiceHarness, open_harness
 from tests.support.service.oracles import stored_statements, verify_books
 from tests.support.service.player import Player
@@ -59,9 +59,9 @@ async def test_a_purchase_that_another_process_made_meanwhile_gets_its_answer(
         await anna.open()
         begin, answers = harness.sessions._begin, list[Reply]()
 
-        async def elsewhere(session: Session, affair: Affair) -> bool:
-            assert await begin(session, affair)
-            answers.append(await harness.affairs.advance(affair))
+        async def elsewhere(session: Session, operation: Operation) -> bool:
+            assert await begin(session, operation)
+            answers.append(await harness.operations.advance(operation))
             return False
 
         monkeypatch.setattr(harness.sessions, "_begin", elsewhere)
@@ -86,8 +86,8 @@ async def test_a_stake_whose_request_another_process_has_begun_is_taken_once(
         commit, seen = harness.store.commit, list[str]()
 
         async def first(change: Change) -> tuple[Signed, ...]:
-            if change.affair is not None and not seen:
-                seen.append(change.affair.affair_id)
+            if change.operation is not None and not seen:
+                seen.append(change.operation.operation_id)
                 raise RequestSeenError("the request id was used before")
             return await commit(change)
 
@@ -107,14 +107,14 @@ async def test_a_stake_that_another_process_brings_to_its_end_has_its_answer(
 ) -> None:
     async with opened(tmp_path) as harness:
         anna = await a_better(harness)
-        advance, answers = harness.affairs.advance, list[Reply]()
+        advance, answers = harness.operations.advance, list[Reply]()
 
-        async def elsewhere(affair: Affair) -> Reply:
-            answers.append(await advance(affair))
+        async def elsewhere(operation: Operation) -> Reply:
+            answers.append(await advance(operation))
             raise SessionChangedError("the session was changed by another request; read it again")
 
         with monkeypatch.context() as patched:
-            patched.setattr(harness.affairs, "advance", elsewhere)
+            patched.setattr(harness.operations, "advance", elsewhere)
             reply: Any = await anna.start(100)
         assert reply == answers[0]
         assert await debits(harness) == 1
@@ -153,7 +153,7 @@ async def test_a_decision_takes_no_money_while_its_round_cannot_be_read(
 async def test_of_two_turns_at_once_one_begins_the_next_instance(tmp_path: Path) -> None:
     async with open_harness(tmp_path) as harness:
         before = harness.instance.boot_no
-        turns: list[Awaitable[None]] = [harness.instance.turn(NODE_KEY, ()) for _ in range(2)]
+        turns: list[Awaitable[None]] = [harness.instance.hand_over(NODE_KEY, ()) for _ in range(2)]
         outcomes = await asyncio.gather(*turns, return_exceptions=True)
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", RngUnavailableError.__name__]
         assert harness.instance.boot_no == before + 1

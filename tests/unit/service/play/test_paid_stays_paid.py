@@ -1,4 +1,4 @@
-"""A purchase whose debit stands and of which the central system knows goes only forward (docs/money.md, stage `paid`),
+"""A purchase whose debit stands and of which the regulator knows goes only forward (docs/money.md, stage `paid`),
 whatever the wallet answers to a repeat.
 """
 
@@ -22,10 +22,10 @@ REFUSALS = [
 
 
 async def bought_unheard(harness: ServiceHarness, anna: Player) -> Any:
-    """The central system has entered the purchase, and its answer was lost."""
+    """The regulator has entered the purchase, and its answer was lost."""
     await anna.open()
     request = anna.purchase(5_000)
-    harness.central_script.plan("buy_participation", "after")
+    harness.regulator_script.plan("buy_participation", "after")
     with pytest.raises(RgsError):
         await anna.send(request)
     return request

@@ -29,11 +29,11 @@ async def test_an_end_that_was_refused_and_is_asked_for_anew_pays_under_the_same
 ) -> None:
     await anna.sit()
     participation_id = anna.session["participation_id"]
-    harness.central_script.plan("end_participation", RegulatorRefusedError("refused by plan", rejection="PLANNED"))
+    harness.regulator_script.plan("end_participation", RegulatorRefusedError("refused by plan", rejection="PLANNED"))
     with pytest.raises(RegulatorRefusedError):
         await anna.end()
     await anna.end()
-    assert len(table(harness.folder, "SELECT affair_id FROM affairs WHERE kind = 'end'")) == 2
+    assert len(table(harness.folder, "SELECT operation_id FROM operations WHERE kind = 'end'")) == 2
     assert credited(harness) == [(payout_id(participation_id), 10_000)]
     assert await signed(harness) == [payout_id(participation_id)]
 
@@ -46,7 +46,7 @@ async def test_an_owed_payout_is_listed_under_the_id_that_the_wallet_is_asked_wi
     harness.wallet_script.plan("credit", "before")
     with pytest.raises(WalletUnavailableError):
         await anna.end()
-    ((credit,), _) = await harness.services.outbox.owed_credits(OPERATOR, 10, "")
+    ((credit,), _) = await harness.services.outbox.pending_credits(OPERATOR, 10, "")
     assert _owed(credit).transaction_id == payout_id(participation_id)
     await harness.settle()
     assert credited(harness) == [(payout_id(participation_id), 10_000)]
@@ -60,9 +60,9 @@ async def test_an_end_that_an_earlier_version_has_begun_goes_on_under_its_own_id
     harness.wallet_script.plan("credit", "after")
     with pytest.raises(WalletUnavailableError):
         await anna.end()
-    ((affair_id,),) = table(harness.folder, "SELECT affair_id FROM affairs WHERE kind = 'end'")
-    harness.store._db.execute("UPDATE affairs SET detail = '' WHERE kind = 'end'")
+    ((operation_id,),) = table(harness.folder, "SELECT operation_id FROM operations WHERE kind = 'end'")
+    harness.store._db.execute("UPDATE operations SET detail = '' WHERE kind = 'end'")
     harness.wallet_script.calls.clear()
     await harness.settle()
-    assert [call for call in harness.wallet_script.calls if call[0] == "credit"] == [("credit", affair_id)]
-    assert await signed(harness) == [affair_id]
+    assert [call for call in harness.wallet_script.calls if call[0] == "credit"] == [("credit", operation_id)]
+    assert await signed(harness) == [operation_id]

@@ -16,8 +16,8 @@ from rgs.core.errors import InvalidFieldError, NotFoundError, UnknownRulesetErro
 from rgs.core.statements import Ed25519Signer, leaf_hash
 from rgs.core.times import format_date
 from rgs.service.audit.audit import StatementReader
-from rgs.service.books import Books
 from rgs.service.callers import Caller, Role
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
 from rgs.service.play.catalog import Catalog
 from rgs.service.sealing import DeckSealedError, Kek, Sealer
@@ -328,7 +328,7 @@ def test_the_key_path_is_given_as_it_is(harness: ServiceHarness) -> None:
 
 
 def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
-    books = Books()
+    books = GameCatalog()
     catalog = Catalog(books)
     assert {entry.ruleset.id for entry in catalog.list()} == set(books.rulesets)
     for entry in catalog.list():
@@ -347,13 +347,13 @@ def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
 
 def test_the_catalog_shows_what_is_published_until_there_is_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rgs.core.returns.certified.load_certificate", lambda _: None)
-    catalog = Catalog(Books())
+    catalog = Catalog(GameCatalog())
     assert {figure.basis for entry in catalog.list() for figure in entry.returns} == {"published"}
     assert catalog.list("it-adm") == ()  # and offers nothing
 
 
 def test_the_catalog_lists_what_the_jurisdiction_lets_be_offered() -> None:
-    books = Books()
+    books = GameCatalog()
     assert len(Catalog(books).list("it-adm")) == len(books.rulesets)
     strict = replace(books.jurisdictions["it-adm"], return_floor_basis_points=9_400)
     books.jurisdictions = {**books.jurisdictions, "it-adm": strict}

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from rgs.core.errors import (
-    AffairPendingError,
     IllegalActionError,
     InsufficientBalanceError,
     InvalidFieldError,
     JurisdictionError,
     NotFoundError,
     NumberExpectedError,
+    OperationPendingError,
     ParticipationCapError,
     ParticipationEndedError,
     ParticipationMissingError,
@@ -41,7 +41,7 @@ from tests.support.service.harness import ServiceHarness, round_document, sessio
 from tests.support.service.oracles import stored_statements, table
 from tests.support.service.player import Player
 
-TABLES = ("sessions", "rounds", "statements", "answers", "affairs", "stage_reports")
+TABLES = ("sessions", "rounds", "statements", "answers", "operations", "stage_reports")
 
 
 def everything(folder: Path) -> list[object]:
@@ -77,7 +77,7 @@ async def test_a_session_is_not_opened(
 ) -> None:
     request_ = replace(request_, request_id=request_.request_id or harness.request_id())
     assert (await refused(harness, harness.send(request_), error)).field == field
-    assert harness.central_script.calls == []
+    assert harness.regulator_script.calls == []
 
 
 @pytest.mark.parametrize("caller", [Caller("op-1", Role.OPERATOR, ""), Caller("audit-1", Role.AUDITOR, "")])
@@ -260,14 +260,14 @@ async def test_nothing_happens_in_a_closed_session(harness: ServiceHarness, anna
         await refused(harness, call(), SessionClosedError)
 
 
-async def test_nothing_happens_beside_an_affair(harness: ServiceHarness, anna: Player) -> None:
+async def test_nothing_happens_beside_an_operation(harness: ServiceHarness, anna: Player) -> None:
     await anna.sit()
     await anna.play()
     harness.wallet_script.plan("debit", "before")
     with pytest.raises(WalletUnavailableError):
         await anna.buy(100)
     for call in (anna.buy, anna.start, anna.end, anna.close):
-        error = await refused(harness, call(), AffairPendingError)
+        error = await refused(harness, call(), OperationPendingError)
         assert error.metadata["session_id"] == anna.session_id
         assert error.metadata["retry_after_ms"] == "1000", "tried again at the next look"
     for _ in range(3):
@@ -275,17 +275,17 @@ async def test_nothing_happens_beside_an_affair(harness: ServiceHarness, anna: P
         harness.wallet_script.plan("debit", "before")
         harness.clock.tick(10_000)
         await harness.sessions.recover()
-    affair = await harness.store.pending_affair(anna.session_id)
-    assert affair is not None
-    due_ms = affair.next_ms - harness.clock.now_ms()
+    operation = await harness.store.pending_operation(anna.session_id)
+    assert operation is not None
+    due_ms = operation.next_ms - harness.clock.now_ms()
     assert due_ms > 1_000
     for call in (anna.buy, anna.start, anna.end, anna.close):
-        error = await refused(harness, call(), AffairPendingError)
+        error = await refused(harness, call(), OperationPendingError)
         assert error.metadata["retry_after_ms"] == str(due_ms)
 
 
 async def test_nothing_happens_before_the_regulator_gave_an_id(harness: ServiceHarness, anna: Player) -> None:
-    harness.central_script.plan("open_session", "before")
+    harness.regulator_script.plan("open_session", "before")
     opening = anna.opening()
     with pytest.raises(RegulatorUnavailableError):
         await anna.send(opening)
@@ -337,8 +337,8 @@ async def test_another_operators_session_reads_as_none(harness: ServiceHarness, 
     anna.session["session_id"] = "0" * 26
     anna.round["round_id"] = "0" * 26
     missing = await refused(harness, READS[name](harness, anna), NotFoundError)
-    told = {key: value for key, value in error.metadata.items() if not key.endswith("_id")}
-    assert told == {key: value for key, value in missing.metadata.items() if not key.endswith("_id")}
+    result = {key: value for key, value in error.metadata.items() if not key.endswith("_id")}
+    assert result == {key: value for key, value in missing.metadata.items() if not key.endswith("_id")}
     assert (error.reason, error.field) == (missing.reason, missing.field)
 
 

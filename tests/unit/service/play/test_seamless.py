@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import (
-    AffairPendingError,
     FundingModeError,
     InsufficientFundsError,
     JurisdictionError,
+    OperationPendingError,
     TransactionRolledBackError,
     WalletUnavailableError,
 )
 from rgs.service.admin.orders import order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.play.affairs import UNDO_AFTER_MS
+from rgs.service.play.operations import UNDO_AFTER_MS
 from tests.support.service.harness import OPERATOR, ServiceHarness, open_harness
 from tests.support.service.player import Player
 from tests.support.service.seamless import BRITISH, Better, debits, opened, verify_seamless
@@ -43,7 +43,7 @@ async def test_each_bet_is_debited_and_each_return_credited(tmp_path: Path) -> N
         assert anna.session["bought_minor"] == anna.session["staked_minor"]
         assert anna.session["paid_out_minor"] == anna.session["returned_minor"]
         assert anna.session["balance_minor"] == 0
-        assert harness.central_script.calls == []
+        assert harness.regulator_script.calls == []
     verify_seamless(tmp_path)
 
 
@@ -59,13 +59,13 @@ async def test_a_lost_round_tells_the_wallet_that_it_has_ended(tmp_path: Path, b
             await harness.sessions.recover()
         else:
             await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
-        (owed,), _ = await harness.services.outbox.owed_credits(BRITISH, 0, "")
-        assert (owed.affair.kind, owed.affair.amount_minor) == ("return", 0)
+        (owed,), _ = await harness.services.outbox.pending_credits(BRITISH, 0, "")
+        assert (owed.operation.kind, owed.operation.amount_minor) == ("credit", 0)
         await harness.settle()
-        assert await harness.services.outbox.owed_credits(BRITISH, 0, "") == ((), "")
-        told = [entry for entry in harness.wallet_store.rows() if entry.kind == "credit"]
-        assert [(entry.amount_minor, entry.transaction_id) for entry in told] == [(0, owed.affair.affair_id)]
-        assert told[0].reference == f"{anna.session_id}:return:{owed.affair.detail[13:39]}"
+        assert await harness.services.outbox.pending_credits(BRITISH, 0, "") == ((), "")
+        reported = [entry for entry in harness.wallet_store.rows() if entry.kind == "credit"]
+        assert [(entry.amount_minor, entry.transaction_id) for entry in reported] == [(0, owed.operation.operation_id)]
+        assert reported[0].reference == f"{anna.session_id}:return:{owed.operation.detail[13:39]}"
         await anna.close()
         await harness.settle()
     verify_seamless(tmp_path)
@@ -97,8 +97,8 @@ async def test_a_round_waits_for_its_debit(tmp_path: Path, silent: str, continue
         view, _ = await harness.sessions.get(anna.caller, anna.session_id)
         assert view.open_round is None, "no draw without money"
         assert view.pending is not None
-        assert (view.pending.kind, view.pending.stage) == ("start", 1)
-        with pytest.raises(AffairPendingError) as pending:
+        assert (view.pending.kind, view.pending.progress) == ("start", 1)
+        with pytest.raises(OperationPendingError) as pending:
             await anna.send(anna.starting(200))
         assert pending.value.metadata["retry_after_ms"] == "1000"
         if continued == "recovery":
@@ -123,7 +123,7 @@ async def test_a_decision_waits_for_its_debit(tmp_path: Path, silent: str) -> No
         harness.wallet_script.plan("debit", silent)
         with pytest.raises(WalletUnavailableError):
             await anna.send(request)
-        with pytest.raises(AffairPendingError) as pending:
+        with pytest.raises(OperationPendingError) as pending:
             await anna.act("check")
         assert pending.value.metadata["retry_after_ms"] == "1000"
         await harness.sessions.recover()
@@ -197,16 +197,16 @@ async def test_a_credit_is_owed_until_it_lands_and_stops_nothing(tmp_path: Path)
         owed: Any = ()
         for _ in range(60):  # every other one returns something
             await anna.play(100, lambda legal: "check" if "check" in legal else "play_1x")
-            owed, _ = await harness.services.outbox.owed_credits(BRITISH, 0, "")
+            owed, _ = await harness.services.outbox.pending_credits(BRITISH, 0, "")
             if owed:
                 break
         await anna.close()
         assert owed
-        assert {credit.affair.kind for credit in owed} == {"return"}
-        assert all(credit.affair.reason == "WALLET_UNAVAILABLE" for credit in owed)
-        assert await harness.services.outbox.owed_credits(OPERATOR, 0, "") == ((), "")
+        assert {credit.operation.kind for credit in owed} == {"credit"}
+        assert all(credit.operation.reason == "WALLET_UNAVAILABLE" for credit in owed)
+        assert await harness.services.outbox.pending_credits(OPERATOR, 0, "") == ((), "")
         await harness.settle()
-        assert await harness.services.outbox.owed_credits(BRITISH, 0, "") == ((), "")
+        assert await harness.services.outbox.pending_credits(BRITISH, 0, "") == ((), "")
     verify_seamless(tmp_path)
 
 
@@ -234,4 +234,4 @@ async def test_participations_and_bets_live_beside_each_other(tmp_path: Path) ->
         await bert.sit()
         await bert.play()
         await bert.leave()
-        assert await harness.store.owed_return(bert.session_id) is None
+        assert await harness.store.round_credit(bert.session_id) is None

@@ -19,7 +19,7 @@ from rgs.core.errors import IdempotencyConflictError, RgsError
 from rgs.core.games.types import Seat
 from rgs.core.views import RoundView, SessionView
 from rgs.node.logging import Log
-from rgs.service.books import Books
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.play.catalog import Catalog
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, Draft
@@ -39,7 +39,7 @@ DEALS: list[tuple[str, tuple[str, ...], int]] = [
 
 
 @dataclass
-class Watched:
+class MonitoredParts:
     """A server with one round, open, and everything that it said."""
 
     harness: ServiceHarness
@@ -70,7 +70,7 @@ class Watched:
             "objects": "\n".join(map(_repr_of, ours)).encode(),
             "errors": "\n".join(texts).encode(),
         }
-        assert places.keys() >= {"rgs.db", "rgs.db-wal", "wallet.db", "register.db", "rgs.log"}
+        assert places.keys() >= {"rgs.db", "rgs.db-wal", "wallet.db", "regulator.db", "rgs.log"}
         assert {name for name, data in places.items() if len(data) < 500} <= {"rgs.lock"}, "it looks at something"
         return leaks(self.secret(), places, other_rounds=("objects",))
 
@@ -83,16 +83,16 @@ def _repr_of(value: object) -> str:
 
 
 def _texts_of(error: BaseException) -> list[str]:
-    told = [str(error), repr(error), "".join(traceback.format_exception(error))]
-    return [*told, repr(error.metadata)] if isinstance(error, RgsError) else told
+    result = [str(error), repr(error), "".join(traceback.format_exception(error))]
+    return [*result, repr(error.metadata)] if isinstance(error, RgsError) else result
 
 
 @asynccontextmanager
 async def watched(
     folder: Path, monkeypatch: pytest.MonkeyPatch, game: str, actions: Sequence[str], shown: int
-) -> AsyncIterator[Watched]:
+) -> AsyncIterator[MonitoredParts]:
     """A round in some phase, errors of every kind provoked, the log kept in the same folder."""
-    encoder = Encoder(Catalog(Books()).list())
+    encoder = Encoder(Catalog(GameCatalog()).list())
     said: list[bytes] = []
 
     def encode(method: str, session: SessionView, round_: RoundView | None) -> bytes:
@@ -110,7 +110,7 @@ async def watched(
     with Log(folder / "rgs.log", "debug", ManualClock(), people=None) as log:
         async with open_harness(folder, encode=encode) as harness:
             anna = Player(harness, game=game)
-            seen = Watched(harness, anna, shown, drawn, said)
+            seen = MonitoredParts(harness, anna, shown, drawn, said)
             commit = harness.store.commit
 
             async def watch(change: Change) -> Any:
@@ -130,7 +130,7 @@ async def watched(
             yield seen
 
 
-async def provoke(seen: Watched) -> None:
+async def provoke(seen: MonitoredParts) -> None:
     """Errors around an open round."""
     harness, anna = seen.harness, seen.anna
     act = anna.decision("check")
@@ -168,13 +168,13 @@ async def test_nothing_tells_what_an_open_round_will_be(
         long = replace(seen.secret(), hidden=())
         columns = {
             (name, number)
-            for name in ("sessions", "rounds", "answers", "affairs", "stage_reports", "privates", "instances")
+            for name in ("sessions", "rounds", "answers", "operations", "stage_reports", "privates", "instances")
             for row in table(tmp_path, f"SELECT * FROM {name}")  # noqa: S608 - our own names
             for number, value in enumerate(row)
             if leaks(long, {"": _as_bytes(value)}, other_rounds=("",))
         }
         assert columns == set()
-        beside = {name: data for name, data in files(tmp_path).items() if name.startswith(("wallet", "register"))}
+        beside = {name: data for name, data in files(tmp_path).items() if name.startswith(("wallet", "regulator"))}
         assert leaks(long, beside, other_rounds=beside) == []
         assert table(tmp_path, "SELECT sealed FROM rounds") == [(b"",)]
         await seen.anna.leave()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import InsufficientFundsError, WalletRefusedError, WalletUnavailableError
-from rgs.ports.wallet import Leg, Transfer
+from rgs.ports.wallet import Transfer, TransferPurpose
 from rgs.store.address import PostgresAddress
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import ServiceHarness
@@ -26,7 +26,7 @@ async def pay_in(harness: ServiceHarness, player: Player, amount_minor: int, num
     """Something else than the game gives the player money."""
     transaction_id = f"01K4ZQ6A0B1C2D3E4F5G6H7J{number:02}"
     await harness.wallet.credit(
-        Transfer(BRITISH.party, player.name, "GBP", amount_minor, transaction_id, "elsewhere", Leg.PAYOUT)
+        Transfer(BRITISH.party, player.name, "GBP", amount_minor, transaction_id, "elsewhere", TransferPurpose.PAYOUT)
     )
 
 
@@ -98,14 +98,14 @@ async def test_a_credit_that_is_repeated_tells_nothing_new(tmp_path: Path) -> No
         await anna.start(100)
         harness.wallet_script.plan("credit", "after")
         await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
-        told = (await anna.view()).session
-        assert told.wallet_balance_minor == 9_800
+        result = (await anna.view()).session
+        assert result.wallet_balance_minor == 9_800
         await pay_in(harness, anna, 5)
         harness.clock.tick(60_000)
         await harness.settle()
         now = (await anna.view()).session
-        assert (now.wallet_balance_minor, now.wallet_balance_ms) == (9_800, told.wallet_balance_ms)
-        assert await harness.store.owed_return(anna.session_id) is None
+        assert (now.wallet_balance_minor, now.wallet_balance_ms) == (9_800, result.wallet_balance_ms)
+        assert await harness.store.round_credit(anna.session_id) is None
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ async def test_a_credit_that_is_repeated_tells_nothing_new(tmp_path: Path) -> No
 async def test_a_wallet_that_tells_none_leaves_the_offer_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    async def tells_none(**_: Any) -> Any:
+    async def reports_none(**_: Any) -> Any:
         raise error
 
     async with opened(tmp_path) as harness:
-        monkeypatch.setattr(harness.wallet, "get_balance", tells_none)
+        monkeypatch.setattr(harness.wallet, "get_balance", reports_none)
         anna = Better(harness)
         await anna.open()
         view = await anna.view()
@@ -140,13 +140,13 @@ async def test_it_is_kept_with_the_session(tmp_path: Path, database: PostgresAdd
         await anna.open()
         await anna.play(100)
         await anna.start(100)
-        told = (await anna.view()).session
-        assert (told.wallet_balance_minor, told.wallet_balance_ms) == (await anna.balance(), clock.now_ms())
+        result = (await anna.view()).session
+        assert (result.wallet_balance_minor, result.wallet_balance_ms) == (await anna.balance(), clock.now_ms())
         known = await harness.store.session(anna.session_id, fresh=False)
-        assert known == told, "what this process has in memory is what the store has"
+        assert known == result, "what this process has in memory is what the store has"
     async with living(tmp_path, database, clock) as harness:
         anna.harness = harness
-        assert (await anna.view()).session == told
+        assert (await anna.view()).session == result
         await anna.finish_round(lambda legal: "check" if "check" in legal else "fold")
         clock.tick(PACE_MS)
         await anna.close()

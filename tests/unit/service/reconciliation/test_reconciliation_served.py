@@ -45,7 +45,7 @@ async def settled(reports: ReconciliationReports, admin: str, break_id: str, rea
     return await reports.resolve(caller, str(uuid.uuid4()), "op-1", REPORT_ID, settling)
 
 
-def told(error: pytest.ExceptionInfo[Any]) -> dict[str, str]:
+def reported(error: pytest.ExceptionInfo[Any]) -> dict[str, str]:
     assert isinstance(error.value, RgsError)
     return {"field": error.value.field or "", **error.value.metadata}
 
@@ -71,7 +71,7 @@ async def test_a_third_who_says_the_same_has_not_said_it_before(reports: Reconci
 async def test_a_break_that_the_report_does_not_name_is_not_settled(reports: ReconciliationReports) -> None:
     with pytest.raises(NotFoundError) as error:
         await settled(reports, "admin-1", "3" * 32)
-    assert told(error) == {"kind": "break", "field": "break_id", "value": "3" * 32}
+    assert reported(error) == {"kind": "break", "field": "break_id", "value": "3" * 32}
 
 
 # --- what is read of a report -----------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_a_page_of_breaks_begins_at_a_row() -> None:
     for start in (1, 14, 16, 18, 100):
         with pytest.raises(InvalidFieldError) as error:
             list(break_rows(io.BytesIO(content), start))
-        assert told(error) == {"field": "page_token", "value": str(start)}
+        assert reported(error) == {"field": "page_token", "value": str(start)}
 
 
 @pytest.mark.parametrize(("cell", "plain"), [("'=SUM(A1)", "=SUM(A1)"), ("'plain", "'plain"), ("plain", "plain")])
@@ -98,13 +98,13 @@ def test_a_name_that_is_no_file_of_a_report_is_told_by_its_beginning(tmp_path: P
     with pytest.raises(InvalidFieldError) as error:
         check_file("x" * 41, frozenset({"report.json"}), tmp_path)
     assert error.value.message == f"unknown file {'x' * 40}; known files: report.json"
-    assert told(error) == {"field": "file", "limit": "report.json", "value": "x" * 40}
+    assert reported(error) == {"field": "file", "limit": "report.json", "value": "x" * 40}
 
 
 # --- a run that is none -----------------------------------------------------------------------------------------------
 
 REQUEST: dict[str, Any] = {
-    "operator": "op-1", "wallet": (), "receipts": (), "register": (), "embedded_register": True, "root": "",
+    "operator": "op-1", "wallet": (), "receipts": (), "regulator": (), "embedded_regulator": True, "root": "",
     "period": None, "cut_off_s": None, "allow_rejects": False,
 }  # fmt: skip
 
@@ -113,7 +113,7 @@ class BegunError(Exception):
     """The request was taken: its process would begin."""
 
 
-async def asked(shelf: Shelf, **changes: Any) -> None:
+async def requested(shelf: Shelf, **changes: Any) -> None:
     async def begin(folder: Path, lock: int, memory_mb: int) -> Any:
         raise BegunError
 
@@ -130,7 +130,7 @@ async def asked(shelf: Shelf, **changes: Any) -> None:
 )  # fmt: skip
 async def test_a_run_at_its_limits_begins(shelf: Shelf, changes: dict[str, Any]) -> None:
     with pytest.raises(BegunError):
-        await asked(shelf, **changes)
+        await requested(shelf, **changes)
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ async def test_a_run_beyond_its_limits_is_refused(
     shelf: Shelf, changes: dict[str, Any], metadata: dict[str, str]
 ) -> None:
     with pytest.raises(InvalidFieldError) as error:
-        await asked(shelf, **changes)
-    assert told(error) == metadata
+        await requested(shelf, **changes)
+    assert reported(error) == metadata
 
 
 @pytest.mark.parametrize("source", [None, "receipts"])
@@ -160,8 +160,8 @@ async def test_what_is_no_submission_of_that_kind_is_not_compared(shelf: Shelf, 
     if source is not None:
         write_document(folder / "submission.json", {"source": source})
     with pytest.raises(NotFoundError) as error:
-        await asked(shelf, wallet=(ONE,))
-    assert told(error) == {"kind": "submission", "field": "wallet_submission_ids", "value": ONE}
+        await requested(shelf, wallet=(ONE,))
+    assert reported(error) == {"kind": "submission", "field": "wallet_submission_ids", "value": ONE}
 
 
 # --- how far a run is -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from rgs.core.errors import UnavailableError
 from tests.support.service.harness import ServiceHarness
 from tests.support.service.oracles import verify_books
 from tests.support.service.player import Player
-from tests.unit.service.play.test_affairs import before_ending
+from tests.unit.service.play.test_operations import before_ending
 
 
 @pytest.mark.parametrize("silent", [(), ("before",), ("after",), ("after", "before", "after")])
@@ -25,14 +25,14 @@ async def test_stages_are_told_in_order_and_once(
     for _ in range(4):
         for player in players:
             await player.play()
-    harness.central_script.plan("report_stages", *silent)
+    harness.regulator_script.plan("report_stages", *silent)
     for _ in silent:
         with pytest.raises(UnavailableError):
             await harness.reporting.report_stages()
     assert len(await harness.store.reports(100)) == 8
     assert await harness.reporting.report_stages() == 8
     assert await harness.reporting.report_stages() == 0
-    entries = [entry for entry in harness.register_store.entries() if entry.kind == "stage"]
+    entries = [entry for entry in harness.regulator_store.entries() if entry.kind == "stage"]
     assert len(entries) == 8
     for subject in {entry.subject for entry in entries}:
         assert [entry.number for entry in entries if entry.subject == subject] == [1, 2, 3, 4]

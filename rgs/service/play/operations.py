@@ -26,23 +26,23 @@ from rgs.core.rounds import rules_object
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import SALT_BYTES, private_hash
 from rgs.core.times import format_date, format_time
-from rgs.ports.regulator import CentralSystem, ParticipationEnd, Purchase, Rejection, SessionClose, SessionOpening
-from rgs.ports.wallet import Leg, Receipt, Transfer, Wallet
-from rgs.service.books import Books
+from rgs.ports.regulator import ParticipationEnd, Purchase, Regulator, Rejection, SessionClose, SessionOpening
+from rgs.ports.wallet import Receipt, Transfer, TransferPurpose, Wallet
 from rgs.service.callers import Encode, Reply, verify_same_content
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Instance
-from rgs.service.money.movements import Movements, contradiction, gap_ms, is_standing, transaction_of, transfer_of
 from rgs.service.money.refusals import format_refusal, given_up, refusal_of
 from rgs.service.money.returning import Returning
-from rgs.service.play.settlement import balance_told
+from rgs.service.money.transfers import Transfers, contradiction, gap_ms, is_standing, transaction_of, transfer_of
+from rgs.service.play.settlement import balance_reported
 from rgs.service.regulator.reports import Reporting
 from rgs.store.changes import (
-    Affair,
-    AffairStage,
     Answer,
     Change,
     DayCount,
     Draft,
+    Operation,
+    OperationProgress,
     Record,
     SessionRaceError,
     StoreError,
@@ -52,211 +52,215 @@ from rgs.store.interface import Store
 
 UNDO_AFTER_MS: Final = 300_000
 """Age of an operation from which a debit that the wallet does not know is rolled back: nobody waits for it."""
-OWED: Final = frozenset({"end", "return"})
+OWED: Final = frozenset({"end", "credit"})
 """The kinds that pay the player. No refusal of the wallet ends them."""
-BESIDE: Final = frozenset({"return"})
+BESIDE: Final = frozenset({"credit"})
 """The kinds that a session does not wait for."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Affairs:
+class Operations:
     """Advances stored operations. Others store the intents."""
 
     store: Store
     instance: Instance
-    books: Books
+    games: GameCatalog
     clock: Clock
     wallet: Wallet
-    central: CentralSystem
+    regulator: Regulator
     encode: Encode
     reporting: Reporting
     returning: Returning
 
     def __post_init__(self) -> None:
-        self.movements = Movements(self.wallet)
-        self.steps: dict[str, Callable[[Affair, Session], Awaitable[Reply]]] = {
+        self.transfers = Transfers(self.wallet)
+        self.steps: dict[str, Callable[[Operation, Session], Awaitable[Reply]]] = {
             "open": self._open,
             "purchase": self._purchase,
             "end": self._end,
             "close": self._close,
         }
 
-    async def advance(self, affair: Affair) -> Reply:
+    async def advance(self, operation: Operation) -> Reply:
         """Do the remaining steps of an operation, under its session's lock.
 
         UnavailableError: try again later. SessionChangedError: another process has ended it. Another RgsError: it has
         ended without its effect, or, if it pays the player, it stays owed.
         """
         try:
-            return await self.steps[affair.kind](affair, await self._session(affair))
+            return await self.steps[operation.kind](operation, await self._session(operation))
         except StoreError:
             raise
         except SessionChangedError:
-            stored = await self.store.affair(affair.affair_id)
+            stored = await self.store.operation(operation.operation_id)
             if stored is not None and stored.status == "undone":  # with the error that the other process got
                 raise refusal_of(stored) from None
             raise
         except RgsError as error:
-            if isinstance(error, UnavailableError) or affair.kind in OWED:
-                await self._note(affair.affair_id, error)
+            if isinstance(error, UnavailableError) or operation.kind in OWED:
+                await self._note(operation.operation_id, error)
             raise
 
-    async def give_up_opening(self, affair: Affair) -> None:
+    async def give_up_opening(self, operation: Operation) -> None:
         """End the opening of a session before its first outward call: the request has opened another session."""
-        await self._fail_opening(affair, await self._session(affair), None)
+        await self._fail_opening(operation, await self._session(operation), None)
 
-    async def _session(self, affair: Affair) -> Session:
+    async def _session(self, operation: Operation) -> Session:
         """The stored session; SessionChangedError if the operation is no longer pending in it."""
-        session = await self.store.session(affair.session_id, fresh=True)
+        session = await self.store.session(operation.session_id, fresh=True)
         if session is None:
-            raise NotFoundError(f"no session {affair.session_id}", kind="session", session_id=affair.session_id)
-        if affair.kind in BESIDE:
-            stored = await self.store.affair(affair.affair_id)
+            raise NotFoundError(f"no session {operation.session_id}", kind="session", session_id=operation.session_id)
+        if operation.kind in BESIDE:
+            stored = await self.store.operation(operation.operation_id)
             is_pending = stored is not None and stored.status == "pending"
         else:
-            is_pending = session.pending_affair == affair.affair_id
+            is_pending = session.pending_operation == operation.operation_id
         if not is_pending:
             raise _changed()
         return session
 
-    async def resume(self, affair: Affair, digest: bytes) -> Reply:
+    async def resume(self, operation: Operation, digest: bytes) -> Reply:
         """The answer to a repeat of the request that began this operation; raises the refusal that has ended it."""
-        verify_same_content(affair.digest, digest, affair.request_id, affair.method)
-        if affair.status == "undone":
-            raise refusal_of(affair)
-        return await self.advance(affair)
+        verify_same_content(operation.digest, digest, operation.request_id, operation.method)
+        if operation.status == "undone":
+            raise refusal_of(operation)
+        return await self.advance(operation)
 
-    async def _note(self, affair_id: str, error: RgsError) -> None:
+    async def _note(self, operation_id: str, error: RgsError) -> None:
         """Store the reason of a failed attempt, and when to try again."""
-        affair = await self.store.affair(affair_id)
-        if affair is None or affair.status != "pending":
+        operation = await self.store.operation(operation_id)
+        if operation is None or operation.status != "pending":
             return
-        stage = affair.stage
-        if affair.kind == "purchase" and isinstance(error, RegulatorUnavailableError):
-            stage = max(stage, AffairStage.PAID)  # the regulator is asked after the debit, and may know the purchase
+        progress = operation.progress
+        if operation.kind == "purchase" and isinstance(error, RegulatorUnavailableError):
+            progress = max(
+                progress, OperationProgress.PAID
+            )  # the regulator is asked after the debit, and may know the purchase
         elif isinstance(error, WalletUnavailableError):
-            stage = max(stage, AffairStage.UNKNOWN)
-        attempts = affair.attempts + 1
-        next_ms = self.clock.now_ms() + gap_ms(affair_id, attempts)
-        noted = replace(affair, stage=stage, attempts=attempts, next_ms=next_ms, reason=error.reason)
+            progress = max(progress, OperationProgress.UNKNOWN)
+        attempts = operation.attempts + 1
+        next_ms = self.clock.now_ms() + gap_ms(operation_id, attempts)
+        noted = replace(operation, progress=progress, attempts=attempts, next_ms=next_ms, reason=error.reason)
         with contextlib.suppress(StoreError):  # it stays pending either way
-            await self.store.commit(Change(affair=noted))
+            await self.store.commit(Change(operation=noted))
 
     # --- the four operations -----------------------------------------------------------------------------------------
 
-    async def _open(self, affair: Affair, session: Session) -> Reply:
-        jurisdiction = self.books.jurisdictions[session.jurisdiction_id]
+    async def _open(self, operation: Operation, session: Session) -> Reply:
+        jurisdiction = self.games.jurisdictions[session.jurisdiction_id]
         if session.is_seamless:
             with contextlib.suppress(RgsError):  # it only decides what is offered; it is read once
-                session = session.told(await self.movements.balance(session), self._time_of(session))
-            return await self._opened(affair, session, {}, {"funding": session.funding.value})
+                session = session.reported(await self.transfers.balance(session), self._time_of(session))
+            return await self._opened(operation, session, {}, {"funding": session.funding.value})
         try:
-            granted = await self.central.open_session(
+            granted = await self.regulator.open_session(
                 SessionOpening(
-                    transaction_id=affair.affair_id,
+                    transaction_id=operation.operation_id,
                     reference=session.session_id,
                     operator=session.operator,
                     jurisdiction=jurisdiction.id,
-                    test_register_allowed=jurisdiction.test_register_allowed,
+                    test_regulator_allowed=jurisdiction.test_regulator_allowed,
                     ruleset=session.ruleset_id,
                     currency=session.currency,
                     participation_cap_minor=jurisdiction.participation_cap_minor,
-                    open_ms=affair.created_ms,
+                    open_ms=operation.created_ms,
                 )
             )
         except UnavailableError:
             raise
         except RgsError as refusal:
-            await self._fail_opening(affair, session, refusal)
+            await self._fail_opening(operation, session, refusal)
             raise
         opened = replace(
             session,
             status=SessionStatus.OPEN,
             regulator_session_id=granted.regulator_session_id,
-            test_register=granted.test_register,
+            test_regulator=granted.test_regulator,
         )
         named = {
-            "regulator": "test-register" if granted.test_register else "central-system",
+            "regulator": "test-regulator" if granted.test_regulator else "regulator",
             "regulator_session_id": granted.regulator_session_id,
         }
-        return await self._opened(affair, opened, named, {})
+        return await self._opened(operation, opened, named, {})
 
-    async def _opened(self, affair: Affair, session: Session, named: dict[str, str], more: dict[str, str]) -> Reply:
+    async def _opened(
+        self, operation: Operation, session: Session, named: dict[str, str], more: dict[str, str]
+    ) -> Reply:
         """Sign the opening. `named` is what the regulator issued; it is empty in seamless mode."""
-        jurisdiction = self.books.jurisdictions[session.jurisdiction_id]
+        jurisdiction = self.games.jurisdictions[session.jurisdiction_id]
         opened = replace(session, status=SessionStatus.OPEN)
         private = {"operator_reference": session.operator_reference, "player": session.player, **named}
         body = {
             "currency": session.currency,
             "jurisdiction": rules_object(jurisdiction),
             "operator": session.operator,
-            "ruleset": rules_object(self.books.rulesets[session.ruleset_id]),
-            "test_register": session.test_register,
+            "ruleset": rules_object(self.games.rulesets[session.ruleset_id]),
+            "test_regulator": session.test_regulator,
             **more,
             **({"limits": limits} if (limits := session.limits.body()) else {}),
         }
-        return await self._done(affair, opened, "session_open", body, private)
+        return await self._done(operation, opened, "session_open", body, private)
 
-    async def _purchase(self, affair: Affair, session: Session) -> Reply:
+    async def _purchase(self, operation: Operation, session: Session) -> Reply:
         # The id of the first purchase's operation is the participation's id: stable from the intent on.
-        participation_id = session.participation_id or affair.affair_id
-        transfer = transfer_of(affair, session, Leg.PURCHASE, affair.amount_minor, participation_id)
-        receipt = await self.paid(affair, session, transfer)
-        if affair.attempts and affair.stage < AffairStage.PAID:
+        participation_id = session.participation_id or operation.operation_id
+        transfer = transfer_of(operation, session, TransferPurpose.PURCHASE, operation.amount_minor, participation_id)
+        receipt = await self.paid(operation, session, transfer)
+        if operation.attempts and operation.progress < OperationProgress.PAID:
             # From here on no process may undo it: the regulator may learn of the purchase.
-            affair, session = await self.stage(affair, session, AffairStage.PAID)
+            operation, session = await self.progress(operation, session, OperationProgress.PAID)
         try:
-            right = await self.central.buy_participation(
+            right = await self.regulator.buy_participation(
                 Purchase(
-                    transaction_id=affair.affair_id,
+                    transaction_id=operation.operation_id,
                     regulator_session_id=session.regulator_session_id,
                     reference=participation_id,
                     player=session.player,
-                    purchase_no=affair.purchase_no,
-                    amount_minor=affair.amount_minor,
-                    purchase_ms=affair.created_ms,
+                    purchase_no=operation.purchase_no,
+                    amount_minor=operation.amount_minor,
+                    purchase_ms=operation.created_ms,
                 )
             )
         except UnavailableError:
             raise
         except RgsError as refusal:
-            raise await self.undone(affair, session, transfer, refusal) from None
-        money = session.participation.buy(affair.amount_minor, cap_minor=None)  # the cap was checked with the intent
+            raise await self.undone(operation, session, transfer, refusal) from None
+        money = session.participation.buy(operation.amount_minor, cap_minor=None)  # the cap was checked with the intent
         bought = replace(
             session,
             participation_id=participation_id,
             regulator_participation_id=right.regulator_participation_id,
             participation=money,
-            purchase_no=affair.purchase_no,
+            purchase_no=operation.purchase_no,
         )
         body = {
-            "amount_minor": str(affair.amount_minor),
+            "amount_minor": str(operation.amount_minor),
             "balance_after_minor": str(money.balance_minor),
             "balance_before_minor": str(session.balance_minor),
             "bought_minor": str(money.bought_minor),
             "participation_id": participation_id,
-            "purchase_no": str(affair.purchase_no),
+            "purchase_no": str(operation.purchase_no),
         }
         private = {
             "regulator_participation_id": right.regulator_participation_id,
-            "wallet_transaction_id": affair.affair_id,
+            "wallet_transaction_id": operation.operation_id,
             **({"operator_reference": receipt.wallet_reference} if receipt.wallet_reference else {}),
         }
-        counted = self._day(affair, session, purchases=1, bought_minor=affair.amount_minor)
-        return await self._done(affair, bought, "purchase", body, private, counted)
+        counted = self._day(operation, session, purchases=1, bought_minor=operation.amount_minor)
+        return await self._done(operation, bought, "purchase", body, private, counted)
 
-    async def _end(self, affair: Affair, session: Session) -> Reply:
+    async def _end(self, operation: Operation, session: Session) -> Reply:
         paid_out = session.balance_minor
         try:
             await self.reporting.report_stages_of(session)
-            await self.central.end_participation(
+            await self.regulator.end_participation(
                 ParticipationEnd(
-                    transaction_id=affair.affair_id,
+                    transaction_id=operation.operation_id,
                     regulator_session_id=session.regulator_session_id,
                     regulator_participation_id=session.regulator_participation_id,
                     final_balance_minor=paid_out,
                     rounds=session.rounds,
-                    end_ms=affair.created_ms,
+                    end_ms=operation.created_ms,
                 )
             )
         except UnavailableError:
@@ -264,10 +268,12 @@ class Affairs:
         except RgsError as refusal:
             # ENDED_TWICE: our own earlier call ended it and its answer was lost. The player still gets the money.
             if refusal.metadata.get("rejection") != Rejection.ENDED_TWICE:
-                await self._fail(affair, session, refusal)
+                await self._fail(operation, session, refusal)
                 raise
         # Owed to the player from here on: repeated until accepted, never cancelled.
-        await self.movements.credit(transfer_of(affair, session, Leg.PAYOUT, paid_out, session.participation_id))
+        await self.transfers.credit(
+            transfer_of(operation, session, TransferPurpose.PAYOUT, paid_out, session.participation_id)
+        )
         money = session.participation.end()
         body = {
             "bought_minor": str(money.bought_minor),
@@ -279,56 +285,59 @@ class Affairs:
         }
         private = {
             "regulator_participation_id": session.regulator_participation_id,
-            "wallet_transaction_id": transaction_of(affair),
+            "wallet_transaction_id": transaction_of(operation),
         }
-        counted = self._day(affair, session, ends=1, final_balance_minor=paid_out)
+        counted = self._day(operation, session, ends=1, final_balance_minor=paid_out)
         ended = replace(session, participation=money)
-        return await self._done(affair, ended, "participation_end", body, private, counted)
+        return await self._done(operation, ended, "participation_end", body, private, counted)
 
-    async def _close(self, affair: Affair, session: Session) -> Reply:
+    async def _close(self, operation: Operation, session: Session) -> Reply:
         try:
             if not session.is_seamless:
-                await self.central.close_session(
+                await self.regulator.close_session(
                     SessionClose(
-                        transaction_id=affair.affair_id,
+                        transaction_id=operation.operation_id,
                         regulator_session_id=session.regulator_session_id,
-                        close_ms=affair.created_ms,
+                        close_ms=operation.created_ms,
                     )
                 )
         except UnavailableError:
             raise
         except RgsError as refusal:
             if refusal.metadata.get("rejection") != Rejection.SESSION_CLOSED:  # as above: our earlier call closed it
-                await self._fail(affair, session, refusal)
+                await self._fail(operation, session, refusal)
                 raise
         closed = replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session))
         body = {"reason": "OPERATOR", "rounds": str(session.rounds)}
-        return await self._done(affair, closed, "session_close", body, None)
+        return await self._done(operation, closed, "session_close", body, None)
 
     # --- money ----------------------------------------------------------------------------------------------------
 
-    async def paid(self, affair: Affair, session: Session, transfer: Transfer) -> Receipt:
+    async def paid(self, operation: Operation, session: Session, transfer: Transfer) -> Receipt:
         """The receipt of the operation's debit, made now or before.
 
         UnavailableError: the outcome is unknown. Another RgsError: the operation has ended without the debit.
         """
-        if affair.stage == AffairStage.UNDOING:
-            raise await self.undone(affair, session, transfer, None)
-        is_old, is_paid = self.clock.passed_ms(affair.created_ms) >= UNDO_AFTER_MS, affair.stage == AffairStage.PAID
-        if is_old or affair.stage != AffairStage.BEGUN:
-            known = await self.movements.known(transfer)
+        if operation.progress == OperationProgress.UNDOING:
+            raise await self.undone(operation, session, transfer, None)
+        is_old, is_paid = (
+            self.clock.passed_ms(operation.created_ms) >= UNDO_AFTER_MS,
+            operation.progress == OperationProgress.PAID,
+        )
+        if is_old or operation.progress != OperationProgress.BEGUN:
+            known = await self.transfers.known(transfer)
             if known is not None and is_standing(known):
                 return known
             if known is None and is_old and not is_paid:
-                raise await self.undone(affair, session, transfer, WalletUnavailableError("the debit never arrived"))
+                raise await self.undone(operation, session, transfer, WalletUnavailableError("the debit never arrived"))
         try:
-            return await self.movements.debit(transfer, await self._token_of(session))
+            return await self.transfers.debit(transfer, await self._token_of(session))
         except UnavailableError:
             raise
         except RgsError as refusal:
             if is_paid:  # the money was taken, and the regulator may know of it: a refusal now undoes neither
                 raise contradiction(transfer, refusal) from None
-            await self._fail(affair, session, refusal)
+            await self._fail(operation, session, refusal)
             raise
 
     async def _token_of(self, session: Session) -> str:
@@ -336,34 +345,40 @@ class Affairs:
         sealed = await self.store.session_token(session.session_id)
         return self.instance.sealer.unseal_token(session.session_id, sealed) if sealed else ""
 
-    async def undone(self, affair: Affair, session: Session, transfer: Transfer, refusal: RgsError | None) -> RgsError:
+    async def undone(
+        self, operation: Operation, session: Session, transfer: Transfer, refusal: RgsError | None
+    ) -> RgsError:
         """Roll the debit back and end the operation; return the error that its request gets from now on.
 
         `refusal` is the reason; None if it was stored before. Raises UnavailableError while the wallet does not answer.
         """
         # A caller that still waits gets the reason. One that was told "unknown" gets TRANSACTION_ROLLED_BACK.
-        is_first = not affair.attempts and affair.stage == AffairStage.BEGUN
-        if affair.stage != AffairStage.UNDOING:
+        is_first = not operation.attempts and operation.progress == OperationProgress.BEGUN
+        if operation.progress != OperationProgress.UNDOING:
             # Committed before the first rollback is sent: from here on the debit may only be undone.
-            reason = refusal.reason if refusal is not None else affair.reason
-            affair, session = await self.stage(replace(affair, reason=reason), session, AffairStage.UNDOING)
-        await self.movements.rollback(transfer)
+            reason = refusal.reason if refusal is not None else operation.reason
+            operation, session = await self.progress(
+                replace(operation, reason=reason), session, OperationProgress.UNDOING
+            )
+        await self.transfers.rollback(transfer)
         if refusal is None or not is_first or isinstance(refusal, UnavailableError | RoundChangedError):
-            refusal = given_up(affair)
-        await self._fail(affair, session, refusal)
+            refusal = given_up(operation)
+        await self._fail(operation, session, refusal)
         return refusal
 
-    async def stage(self, affair: Affair, session: Session, stage: AffairStage) -> tuple[Affair, Session]:
-        """Commit a new stage; return operation and session after it."""
-        affair, session = replace(affair, stage=stage), replace(session, version=session.version + 1)
-        await self._commit(Change(session=session, affair=affair))
-        return affair, session
+    async def progress(
+        self, operation: Operation, session: Session, progress: OperationProgress
+    ) -> tuple[Operation, Session]:
+        """Commit a new progress; return operation and session after it."""
+        operation, session = replace(operation, progress=progress), replace(session, version=session.version + 1)
+        await self._commit(Change(session=session, operation=operation))
+        return operation, session
 
     # --- ends -----------------------------------------------------------------------------------------------------
 
     async def _done(
         self,
-        affair: Affair,
+        operation: Operation,
         session: Session,
         kind: str,
         body: dict[str, Any],
@@ -372,36 +387,36 @@ class Affairs:
     ) -> Reply:
         """Commit the effect, its statement and its stored answer together."""
         now_ms = self._time_of(session)
-        session = replace(session, version=session.version + 1, pending_affair="", last_ms=now_ms)
+        session = replace(session, version=session.version + 1, pending_operation="", last_ms=now_ms)
         body["time"] = format_time(now_ms)
         private = None
         if block is not None:
             salt = self.instance.random_bytes(SALT_BYTES)
             private = {"block": block, "salt": salt.hex()}
             body["private"] = private_hash(salt, block).hex()
-        encoded = self.encode(affair.method, self.books.view(session, now_ms), None)
+        encoded = self.encode(operation.method, self.games.view(session, now_ms), None)
         change = Change(
             session=session,
-            records=(*_left_over(session), *(balance_told(session) if affair.kind == "open" else ())),
+            records=(*_left_over(session), *(balance_reported(session) if operation.kind == "open" else ())),
             drafts=(Draft(kind, body, private),),
-            answer=Answer(affair.party, affair.method, affair.request_id, affair.digest, encoded, now_ms),
-            affair=replace(affair, status="done"),
+            answer=Answer(operation.party, operation.method, operation.request_id, operation.digest, encoded, now_ms),
+            operation=replace(operation, status="done"),
             counted=counted,
         )
         (signed,) = await self._commit(change)
         return Reply(encoded, signed.envelope)
 
-    async def _fail_opening(self, affair: Affair, session: Session, refusal: RgsError | None) -> None:
+    async def _fail_opening(self, operation: Operation, session: Session, refusal: RgsError | None) -> None:
         closed = replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session))
-        await self._fail(affair, closed, refusal)
+        await self._fail(operation, closed, refusal)
 
-    async def _fail(self, affair: Affair, session: Session, refusal: RgsError | None) -> None:
+    async def _fail(self, operation: Operation, session: Session, refusal: RgsError | None) -> None:
         """End the operation without effect. `refusal` answers its request from now on; None: it has another answer."""
-        session = replace(session, version=session.version + 1, pending_affair="")
-        ended = replace(affair, status="failed")
+        session = replace(session, version=session.version + 1, pending_operation="")
+        ended = replace(operation, status="failed")
         if refusal is not None:
-            ended = replace(affair, status="undone", refusal=format_refusal(refusal))
-        await self._commit(Change(session=session, affair=ended, records=_left_over(session)))
+            ended = replace(operation, status="undone", refusal=format_refusal(refusal))
+        await self._commit(Change(session=session, operation=ended, records=_left_over(session)))
 
     async def _commit(self, change: Change) -> Any:
         try:
@@ -409,9 +424,9 @@ class Affairs:
         except SessionRaceError:
             raise _changed() from None
 
-    def _day(self, affair: Affair, session: Session, **sums: int) -> DayCount:
+    def _day(self, operation: Operation, session: Session, **sums: int) -> DayCount:
         """What is added to the day's totals, by the time that the regulator gets."""
-        return DayCount(session.operator, session.currency, format_date(affair.created_ms), **sums)
+        return DayCount(session.operator, session.currency, format_date(operation.created_ms), **sums)
 
     def _time_of(self, session: Session) -> int:
         return max(self.clock.now_ms(), session.last_ms)

@@ -1,7 +1,7 @@
 """Switches of admins and guards of the server: both stop new sessions, purchases and rounds (ARCHITECTURE 2.19).
 
-Switches are in the store and are read again after every change. `rgs.service.admin.watch` closes and opens guards. A
-round that was dealt is always played out and settled.
+Switches are in the store and are read again after every change. `rgs.service.admin.health_monitor` closes and opens
+guards. A round that was dealt is always played out and settled.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class GuardState:
         return bool(self.code)
 
 
-GUARDS = ("rng", "self_test", "rules", "clock", "register", "store", "keys", "log")
+GUARDS = ("rng", "self_test", "rules", "clock", "regulator", "store", "keys", "log")
 """Guards of: the generator, its known answers, the certified files, the clock, the regulator, the store, the node key,
 the transparency log.
 """
-STOPS_NO_ROUNDS = frozenset({"register"})
+STOPS_NO_ROUNDS = frozenset({"regulator"})
 """Without the regulator, calls that open a session or buy fail by themselves; a session that has its ids plays on."""
 
 
-class Permits:
+class Availability:
     """Switches and guards of this node, in memory; the store has the switches and latches."""
 
     def __init__(self) -> None:

@@ -1,4 +1,6 @@
-"""Affairs whose peers fall silent or refuse, at every step: continued, they have their effect once; refused, none."""
+"""Operations whose peers fall silent or refuse, at every step: continued, they have their effect
+once; refused, none.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ from rgs.core.ids import payout_id
 from rgs.ports.regulator import Rejection, refusal_of
 from rgs.ports.wallet import Receipt, Transfer
 from rgs.service.play import sessions as sessions_module
-from rgs.service.play.affairs import Affairs
-from rgs.store.changes import Affair
+from rgs.service.play.operations import Operations
+from rgs.store.changes import Operation
 from tests.support.service.harness import ACCOUNT_MINOR, Request, ServiceHarness, open_harness
 from tests.support.service.oracles import stored_statements, table, verify_books
 from tests.support.service.player import Player, refused
@@ -75,7 +77,7 @@ STEPS: list[tuple[Prepare, str]] = [
 
 
 def plan(harness: ServiceHarness, method: str, *steps: str | RgsError) -> None:
-    script = harness.wallet_script if method in ("debit", "credit", "rollback") else harness.central_script
+    script = harness.wallet_script if method in ("debit", "credit", "rollback") else harness.regulator_script
     script.plan(method, *steps)
 
 
@@ -105,9 +107,9 @@ async def by_recovery(harness: ServiceHarness, anna: Player, request: Request) -
         if await harness.sessions.recover():
             break
         harness.clock.tick(2000)  # the gaps grow
-    calls = len(harness.wallet_script.calls), len(harness.central_script.calls)
+    calls = len(harness.wallet_script.calls), len(harness.regulator_script.calls)
     await anna.send(request)
-    assert calls == (len(harness.wallet_script.calls), len(harness.central_script.calls)), "the answer was stored"
+    assert calls == (len(harness.wallet_script.calls), len(harness.regulator_script.calls)), "the answer was stored"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ async def by_recovery(harness: ServiceHarness, anna: Player, request: Request) -
     [(("before",), again), (("after",), again), (("before", "after", "after"), by_recovery)],
 )
 @pytest.mark.parametrize(("prepare", "method"), STEPS)
-async def test_an_affair_that_was_left_under_way_is_done_once(
+async def test_an_operation_that_was_left_under_way_is_done_once(
     tmp_path: Path,
     harness: ServiceHarness,
     anna: Player,
@@ -130,7 +132,7 @@ async def test_an_affair_that_was_left_under_way_is_done_once(
     with pytest.raises(UnavailableError):
         await anna.send(request)
     assert len(stored_statements(tmp_path)) == signed, "nothing is signed before it is known"
-    assert table(tmp_path, "SELECT status FROM affairs WHERE status = 'pending'") == [("pending",)]
+    assert table(tmp_path, "SELECT status FROM operations WHERE status = 'pending'") == [("pending",)]
     await continued(harness, anna, request)
     assert len(stored_statements(tmp_path)) == signed + 1
     _, reply = anna.sent[-1]
@@ -144,31 +146,31 @@ async def test_an_affair_that_was_left_under_way_is_done_once(
 
 
 @pytest.mark.parametrize(("prepare", "method"), STEPS)
-async def test_other_content_is_a_conflict_while_the_affair_is_under_way(
+async def test_other_content_is_a_conflict_while_the_operation_is_under_way(
     harness: ServiceHarness, anna: Player, prepare: Prepare, method: str
 ) -> None:
     request = await prepare(anna)
     plan(harness, method, "after")
     with pytest.raises(UnavailableError):
         await anna.send(request)
-    stored = table(harness.folder, "SELECT digest FROM affairs WHERE status = 'pending'")
-    harness.store._db.execute("UPDATE affairs SET digest = x'00' WHERE status = 'pending'")
+    stored = table(harness.folder, "SELECT digest FROM operations WHERE status = 'pending'")
+    harness.store._db.execute("UPDATE operations SET digest = x'00' WHERE status = 'pending'")
     with pytest.raises(IdempotencyConflictError):
         await anna.send(request)
-    harness.store._db.execute("UPDATE affairs SET digest = ? WHERE status = 'pending'", stored[0])
+    harness.store._db.execute("UPDATE operations SET digest = ? WHERE status = 'pending'", stored[0])
     await anna.send(request)
 
 
-async def test_every_call_of_an_affair_carries_its_id(harness: ServiceHarness, anna: Player) -> None:
+async def test_every_call_of_an_operation_carries_its_id(harness: ServiceHarness, anna: Player) -> None:
     """An end's credit carries that of the payout, which follows from the participation."""
     request = await before_ending(anna)
     plan(harness, "credit", "after", "before")
     await again(harness, anna, request)
-    ((affair_id,),) = table(harness.folder, "SELECT affair_id FROM affairs WHERE kind = 'end'")
+    ((operation_id,),) = table(harness.folder, "SELECT operation_id FROM operations WHERE kind = 'end'")
     paid_out = payout_id(anna.session["participation_id"])
     assert [call for call in harness.wallet_script.calls if call[0] == "credit"] == [("credit", paid_out)] * 3
-    assert {call for call in harness.central_script.calls if call[0] == "end_participation"} == {
-        ("end_participation", affair_id)
+    assert {call for call in harness.regulator_script.calls if call[0] == "end_participation"} == {
+        ("end_participation", operation_id)
     }
 
 
@@ -196,28 +198,28 @@ async def test_a_definite_refusal_is_the_answer_of_its_request(
     request = await prepare(anna)
     signed = len(stored_statements(tmp_path))
     plan(harness, method, *["before"] * silent, refusal)
-    told: RgsError = refusal
+    reported: RgsError = refusal
     if silent:
         with pytest.raises(UnavailableError):
             await anna.send(request)
         await harness.sessions.recover()
         if method == "buy_participation":  # its caller was told that it is unknown: that it was given up comes after it
-            told = TransactionRolledBackError("given up", refusal=refusal.reason)
+            reported = TransactionRolledBackError("given up", refusal=refusal.reason)
     else:
         with pytest.raises(type(refusal)):
             await anna.send(request)
     assert await harness.sessions.recover() == 0
-    assert table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'") == []
-    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'undone'")) == 1
+    assert table(tmp_path, "SELECT operation_id FROM operations WHERE status = 'pending'") == []
+    assert len(table(tmp_path, "SELECT operation_id FROM operations WHERE status = 'undone'")) == 1
     assert len(stored_statements(tmp_path)) == signed
     if method == "buy_participation":
         assert await harness.balance() == ACCOUNT_MINOR - anna.session["bought_minor"], "the debit was rolled back"
-    calls = len(harness.wallet_script.calls), len(harness.central_script.calls)
+    calls = len(harness.wallet_script.calls), len(harness.regulator_script.calls)
     heard = [await refused(harness, anna, request) for _ in range(3)]
-    assert {type(error) for error in heard} == {type(told)}
-    assert all(error.metadata.items() >= told.metadata.items() for error in heard)
+    assert {type(error) for error in heard} == {type(reported)}
+    assert all(error.metadata.items() >= reported.metadata.items() for error in heard)
     assert len({(error.message, error.field, str(error.metadata)) for error in heard}) == 1
-    assert calls == (len(harness.wallet_script.calls), len(harness.central_script.calls)), "nobody was asked again"
+    assert calls == (len(harness.wallet_script.calls), len(harness.regulator_script.calls)), "nobody was asked again"
     await anna.send(replace(request, request_id=harness.request_id()))
     await finish(anna)
     await harness.settle()
@@ -231,10 +233,10 @@ async def test_a_definite_refusal_is_the_answer_of_its_request(
         (before_closing, "close_session", refusal_of(Rejection.SESSION_CLOSED, "it is closed")),
     ],
 )
-async def test_what_the_register_calls_over_already_goes_on(
+async def test_what_the_regulator_calls_over_already_goes_on(
     tmp_path: Path, harness: ServiceHarness, anna: Player, prepare: Prepare, method: str, refusal: RgsError
 ) -> None:
-    """The first answer was lost, and the register does not know the transaction again: the player is paid."""
+    """The first answer was lost, and the regulator does not know the transaction again: the player is paid."""
     request = await prepare(anna)
     plan(harness, method, "after", refusal)
     with pytest.raises(UnavailableError):
@@ -244,11 +246,11 @@ async def test_what_the_register_calls_over_already_goes_on(
     await harness.settle()
     verify_books(tmp_path)
     assert await harness.balance() == ACCOUNT_MINOR - anna.session["bought_minor"] + anna.session["paid_out_minor"]
-    assert table(tmp_path, "SELECT affair_id FROM affairs WHERE status != 'done'") == []
+    assert table(tmp_path, "SELECT operation_id FROM operations WHERE status != 'done'") == []
 
 
 async def test_a_refused_opening_leaves_a_closed_session(harness: ServiceHarness, anna: Player) -> None:
-    harness.central_script.plan("open_session", REFUSAL)
+    harness.regulator_script.plan("open_session", REFUSAL)
     with pytest.raises(RegulatorRefusedError):
         await anna.open()
     ((session_id,),) = table(harness.folder, "SELECT session_id FROM sessions")
@@ -266,7 +268,7 @@ async def test_what_is_owed_to_the_player_is_never_given_up(tmp_path: Path, anna
     assert await harness.sessions.recover() == 0, "not yet"
     harness.clock.tick(2000)
     assert await harness.sessions.recover() == 0
-    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'")) == 1
+    assert len(table(tmp_path, "SELECT operation_id FROM operations WHERE status = 'pending'")) == 1
     harness.clock.tick(4000)
     assert await harness.sessions.recover() == 1
     await anna.send(request)
@@ -280,16 +282,16 @@ async def test_a_rollback_that_is_not_answered_is_sent_again(
     tmp_path: Path, harness: ServiceHarness, anna: Player, silent: str
 ) -> None:
     request = await before_purchase(anna)
-    harness.central_script.plan("buy_participation", REFUSAL)
+    harness.regulator_script.plan("buy_participation", REFUSAL)
     harness.wallet_script.plan("rollback", silent)
     with pytest.raises(UnavailableError):
         await anna.send(request)
-    assert len(table(tmp_path, "SELECT affair_id FROM affairs WHERE status = 'pending'")) == 1
-    calls = len(harness.central_script.calls)
-    for _ in range(2):  # given up is given up: the register is not asked again, nor is anything bought
+    assert len(table(tmp_path, "SELECT operation_id FROM operations WHERE status = 'pending'")) == 1
+    calls = len(harness.regulator_script.calls)
+    for _ in range(2):  # given up is given up: the regulator is not asked again, nor is anything bought
         with pytest.raises(TransactionRolledBackError):
             await anna.send(request)
-    assert len(harness.central_script.calls) == calls
+    assert len(harness.regulator_script.calls) == calls
     assert await harness.balance() == ACCOUNT_MINOR
     await anna.close()
     verify_books(tmp_path)
@@ -321,7 +323,7 @@ async def test_without_its_account_no_session_is_opened(harness: ServiceHarness,
 async def test_recovery_passes_over_what_is_still_silent(
     harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More affairs are stuck than a page holds: those behind them are continued all the same."""
+    """More operations are stuck than a page holds: those behind them are continued all the same."""
     monkeypatch.setattr(sessions_module, "PAGE_SIZE_MAX", 2)
     requests = []
     for number in range(7):
@@ -339,7 +341,7 @@ async def test_recovery_passes_over_what_is_still_silent(
     assert await harness.sessions.recover() == 0
 
 
-async def test_recovery_goes_on_behind_an_affair_that_breaks(
+async def test_recovery_goes_on_behind_an_operation_that_breaks(
     harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that cannot be continued at all holds up no other; it is told once the others have been looked after."""
@@ -351,28 +353,28 @@ async def test_recovery_goes_on_behind_an_affair_that_breaks(
         with pytest.raises(UnavailableError):
             await player.buy(100)
         harness.clock.tick()  # anna's is the older one
-    genuine = harness.affairs.advance
+    genuine = harness.operations.advance
 
-    async def broken(affair: Affair) -> object:
-        if affair.session_id == anna.session_id:
+    async def broken(operation: Operation) -> object:
+        if operation.session_id == anna.session_id:
             raise KeyError("planned")
-        return await genuine(affair)
+        return await genuine(operation)
 
-    monkeypatch.setattr(harness.affairs, "advance", broken)
+    monkeypatch.setattr(harness.operations, "advance", broken)
     with pytest.raises(KeyError):
         await harness.sessions.recover()
-    assert [affair.session_id for affair in await harness.store.pending_affairs(10)] == [anna.session_id]
+    assert [operation.session_id for operation in await harness.store.pending_operations(10)] == [anna.session_id]
 
 
 async def test_recovery_does_not_do_again_what_was_done_meanwhile(
     tmp_path: Path, harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the list and the lock the listed affair was done, and another one of the session began."""
+    """Between the list and the lock the listed operation was done, and another one of the session began."""
     request = await before_purchase(anna)
     harness.wallet_script.plan("debit", "after")
     with pytest.raises(UnavailableError):
         await anna.send(request)
-    listed = await harness.store.pending_affairs(10)
+    listed = await harness.store.pending_operations(10)
     await anna.send(request)
     harness.wallet_script.plan("debit", "before")
     second = anna.purchase(300)
@@ -381,15 +383,15 @@ async def test_recovery_does_not_do_again_what_was_done_meanwhile(
     harness.store._db.execute("DELETE FROM answers")  # which would notice the repetition, too
     pages = [listed, []]
 
-    async def stale(_limit: int, _after: str = "") -> list[Affair]:
+    async def stale(_limit: int, _after: str = "") -> list[Operation]:
         return pages.pop(0)
 
     with monkeypatch.context() as patched:
-        patched.setattr(harness.store, "pending_affairs", stale)
+        patched.setattr(harness.store, "pending_operations", stale)
         assert await harness.sessions.recover() == 0
     await anna.send(second)
     assert anna.session["bought_minor"] == 5300
-    assert (await harness.store.pending_affairs(10)) == []
+    assert (await harness.store.pending_operations(10)) == []
     await anna.leave()
     verify_books(tmp_path)
 
@@ -401,13 +403,13 @@ async def test_recovery_passes_over_what_was_done_meanwhile(
     harness.wallet_script.plan("debit", "after")
     with pytest.raises(UnavailableError):
         await anna.send(request)
-    pages = [await harness.store.pending_affairs(10), []]
+    pages = [await harness.store.pending_operations(10), []]
     await anna.send(request)
 
-    async def stale(_limit: int, _after: str = "") -> list[Affair]:
+    async def stale(_limit: int, _after: str = "") -> list[Operation]:
         return pages.pop(0)
 
-    monkeypatch.setattr(harness.store, "pending_affairs", stale)
+    monkeypatch.setattr(harness.store, "pending_operations", stale)
     assert await harness.sessions.recover() == 0
 
 
@@ -435,17 +437,17 @@ async def test_recovery_after_a_restart_is_that_of_live_traffic(tmp_path: Path) 
     verify_books(tmp_path)
 
 
-async def test_an_affair_of_no_session_is_not_there(harness: ServiceHarness) -> None:
-    affair = Affair("0" * 26, "1" * 26, "close", "pending", "op-1", "CloseSession", "x", b"", 0, 0, 0)
+async def test_an_operation_of_no_session_is_not_there(harness: ServiceHarness) -> None:
+    operation = Operation("0" * 26, "1" * 26, "close", "pending", "op-1", "CloseSession", "x", b"", 0, 0, 0)
     with pytest.raises(NotFoundError):
-        await harness.affairs.advance(affair)
+        await harness.operations.advance(operation)
 
 
 async def test_an_end_that_loses_a_race_says_so(anna: Player, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process changed the session between the outward call and the commit."""
+    """Another process changed the session between the peers call and the commit."""
     harness = anna.harness
     request = await before_closing(anna)
-    genuine = harness.register.close_session
+    genuine = harness.regulator.close_session
 
     async def slow(close: object) -> object:
         read = await harness.store.session(anna.session_id)
@@ -454,7 +456,7 @@ async def test_an_end_that_loses_a_race_says_so(anna: Player, monkeypatch: pytes
         harness.store._memory._fresh.clear()
         return await genuine(close)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(harness.register, "close_session", slow)
+    monkeypatch.setattr(harness.regulator, "close_session", slow)
     with pytest.raises(SessionChangedError):
         await anna.send(request)
     monkeypatch.undo()
@@ -476,7 +478,7 @@ async def test_the_oracle_sees_a_transaction_id_that_changes(
 
     monkeypatch.setattr(harness.wallet, "debit", careless)
     with pytest.raises(AssertionError):
-        await test_an_affair_that_was_left_under_way_is_done_once(
+        await test_an_operation_that_was_left_under_way_is_done_once(
             tmp_path, harness, anna, before_purchase, "buy_participation", ("before",), again
         )
 
@@ -486,15 +488,15 @@ async def test_the_oracle_sees_a_failure_read_into_a_timeout(
 ) -> None:
     """Planted: an unanswered purchase is taken for refused."""
 
-    async def careless(affair: Affair, session: object) -> object:
+    async def careless(operation: Operation, session: object) -> object:
         try:
-            return await Affairs._purchase(harness.affairs, affair, session)  # type: ignore[arg-type]
+            return await Operations._purchase(harness.operations, operation, session)  # type: ignore[arg-type]
         except UnavailableError:
-            await harness.affairs._fail(affair, session, REFUSAL)  # type: ignore[arg-type]
+            await harness.operations._fail(operation, session, REFUSAL)  # type: ignore[arg-type]
             raise
 
-    monkeypatch.setattr(harness.affairs, "steps", {**harness.affairs.steps, "purchase": careless})
+    monkeypatch.setattr(harness.operations, "steps", {**harness.operations.steps, "purchase": careless})
     with pytest.raises(AssertionError):
-        await test_an_affair_that_was_left_under_way_is_done_once(
+        await test_an_operation_that_was_left_under_way_is_done_once(
             tmp_path, harness, anna, before_purchase, "debit", ("after",), again
         )

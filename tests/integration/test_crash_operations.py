@@ -2,7 +2,7 @@
 rounds finished by rule. The processes of `test_crash_lives`, with another life.
 
 After the restart the same orders come again under their ids: each has its effect once and the answer that it had,
-books, statements and register agree, and the running totals equal a scan of all finals.
+books, statements and regulator agree, and the running totals equal a scan of all finals.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DAYS_MS = 3 * 86_400_000
 # --- the process that dies --------------------------------------------------------------------------------------------
 
 
-class Desk(Client):
+class Prompt(Client):
     """A client, and the admins who see to its round."""
 
     async def order(self, step: str, caller: Caller, method: str, do: Callable[[Order], Awaitable[Any]]) -> None:
@@ -74,12 +74,12 @@ async def life(folder: Path, clock_ms: int, *, recover_first: bool) -> None:
     await harness.start()
     FAILPOINT.step = "admins"
     await harness.let_in(FIRST.party, SECOND.party)
-    await harness.services.certificates.look()
+    await harness.services.certificates.poll()
     FAILPOINT.step = "recover"
     if recover_first:
         await harness.settle()
     admin = harness.services.admin
-    resumed, void, left = (Desk(harness, f"player-{number}", 2 * number) for number in range(3))
+    resumed, void, left = (Prompt(harness, f"player-{number}", 2 * number) for number in range(3))
 
     round_id = await resumed.sit()
     await resumed.order(
@@ -104,8 +104,8 @@ async def life(folder: Path, clock_ms: int, *, recover_first: bool) -> None:
     await harness.services.interruptions.finish_due()
     FAILPOINT.step = "report"
     await harness.settle()
-    for desk in (resumed, void, left):
-        await desk.leave()
+    for prompt in (resumed, void, left):
+        await prompt.leave()
     FAILPOINT.step = "stop"
     await harness.settle()
     await harness.stop()
@@ -121,7 +121,7 @@ def main() -> None:
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[subprocess.Popen[str]]:
-    with forking("tests.integration.test_crash_affairs") as process:
+    with forking("tests.integration.test_crash_operations") as process:
         yield process
 
 
@@ -160,7 +160,7 @@ POINTS = [
 EVENTS = Counter(MALFUNCTION=2, ROUND_RESUMED=1, VOID_PROPOSED=1, SWITCH_CHANGED=2)
 
 
-def verify_told(folder: Path) -> None:
+def verify_reported(folder: Path) -> None:
     """Each order had its effect once; the totals are those of a scan of the finals."""
     assert verify_books(folder).rounds_verified == 3
     bodies = [read_statement(row.envelope) for row in stored_statements(folder)]
@@ -187,7 +187,7 @@ def test_the_points_are_all_there_are(tmp_path: Path, run: Run) -> None:
     lives(tmp_path, run())
     passed = (tmp_path / "points.txt").read_text("ascii").split()
     assert [point for point in passed if point.split("/")[0] in COMMITS] == POINTS
-    verify_told(tmp_path)
+    verify_reported(tmp_path)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -195,7 +195,7 @@ def test_killed_between_every_two_writes(tmp_path: Path, run: Run, point: str) -
     assert run(point) == -signal.SIGKILL
     verify_left(tmp_path)
     lives(tmp_path, run(recover_first=POINTS.index(point) % 4 < 2))
-    verify_told(tmp_path)
+    verify_reported(tmp_path)
 
 
 def test_the_oracle_sees_a_total_that_was_lost(tmp_path: Path, run: Run) -> None:
@@ -204,7 +204,7 @@ def test_the_oracle_sees_a_total_that_was_lost(tmp_path: Path, run: Run) -> None
         connection.execute("UPDATE totals SET staked_minor = staked_minor - 1 WHERE rounds > 0")
         connection.commit()
     with pytest.raises(AssertionError):
-        verify_told(tmp_path)
+        verify_reported(tmp_path)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from rgs.service.callers import Caller, Role
 from rgs.store.interface import Store
 
 
-class Books:
+class GameCatalog:
     """Rulesets and jurisdictions by id, and funding modes by operator; an operator without one sells participations."""
 
     def __init__(self, fundings: Mapping[str, Funding] | None = None) -> None:

@@ -12,8 +12,8 @@ import json
 from typing import Final
 
 from rgs.core.errors import (
-    AffairPendingError,
     IdempotencyConflictError,
+    OperationPendingError,
     RgsError,
     UnavailableError,
     WalletUnavailableError,
@@ -21,8 +21,8 @@ from rgs.core.errors import (
 from rgs.core.ids import payout_id
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
-from rgs.ports.wallet import Leg, Receipt, TransactionStatus, Transfer, Wallet
-from rgs.store.changes import Affair
+from rgs.ports.wallet import Receipt, TransactionStatus, Transfer, TransferPurpose, Wallet
+from rgs.store.changes import Operation
 from rgs.store.interface import Store
 
 GAP_FIRST_MS: Final = 1_000
@@ -43,17 +43,22 @@ def payout_detail(participation_id: str) -> str:
     return format_canonical({"transaction_id": payout_id(participation_id)}).decode("ascii")
 
 
-def transaction_of(affair: Affair) -> str:
+def transaction_of(operation: Operation) -> str:
     """The transaction id of the operation at the wallet: its own id; for an end, the id of the payout. An end without
     a detail, begun by an earlier version, uses its own id.
     """
-    if affair.kind == "end" and affair.detail:
-        return str(json.loads(affair.detail)["transaction_id"])
-    return affair.affair_id
+    if operation.kind == "end" and operation.detail:
+        return str(json.loads(operation.detail)["transaction_id"])
+    return operation.operation_id
 
 
 def transfer_of(
-    affair: Affair, session: Session, leg: Leg, amount_minor: int, reference: str, round_reference: str = ""
+    operation: Operation,
+    session: Session,
+    purpose: TransferPurpose,
+    amount_minor: int,
+    reference: str,
+    round_reference: str = "",
 ) -> Transfer:
     """The transfer of an operation, the same at every attempt."""
     return Transfer(
@@ -61,9 +66,9 @@ def transfer_of(
         player=session.player,
         currency=session.currency,
         amount_minor=amount_minor,
-        transaction_id=transaction_of(affair),
+        transaction_id=transaction_of(operation),
         reference=reference,
-        leg=leg,
+        purpose=purpose,
         round_reference=round_reference,
     )
 
@@ -79,14 +84,14 @@ def gap_ms(name: str, attempts: int) -> int:
     return plain * 3 // 4 + plain * chance // (2 << 32)
 
 
-async def tell_next_attempt(store: Store, error: AffairPendingError, now_ms: int) -> None:
+async def report_next_attempt(store: Store, error: OperationPendingError, now_ms: int) -> None:
     """Put into the error when the server tries the operation next. It does not help to ask again before."""
-    affair = await store.affair(error.metadata["affair_id"])
-    wait_ms = 0 if affair is None else affair.next_ms - now_ms
+    operation = await store.operation(error.metadata["operation_id"])
+    wait_ms = 0 if operation is None else operation.next_ms - now_ms
     error.metadata["retry_after_ms"] = str(max(GAP_FIRST_MS, wait_ms))
 
 
-class Movements:
+class Transfers:
     """Calls the wallet so that a repeat has no second effect."""
 
     def __init__(self, wallet: Wallet) -> None:
@@ -100,10 +105,10 @@ class Movements:
 
     async def balance(self, session: Session) -> int:
         """The balance of the player's account now. Any RgsError: it is unknown."""
-        told = await self._wallet.get_balance(
+        result = await self._wallet.get_balance(
             operator=session.operator, player=session.player, currency=session.currency
         )
-        return told.balance_minor
+        return result.balance_minor
 
     async def debit(self, transfer: Transfer, session_token: str) -> Receipt:
         """Take the money. UnavailableError: it may have been taken. Another RgsError: it was not, and never will be."""

@@ -1,12 +1,12 @@
 """The test regulator's file: a journal of all messages that a regulator would get.
 
 It implements regulation ID-01 to ID-05 (ids, numbers without gaps) and PG-11 (transaction ids) as rows and constraints.
-The rules of the messages are in `rgs.adapters.embedded.regulator`; docs/register-and-wallet.md describes the rows. The
+The rules of the messages are in `rgs.adapters.embedded.regulator`; docs/embedded-books.md describes the rows. The
 hash of each entry binds the one before it. Whoever keeps the hash of the last entry sees a change, removal, addition or
 move of any entry. The chain alone does not show that its tail was cut off: keep `head()` elsewhere.
 
 No entry can be changed or deleted, each must be the next, and a file of another kind or schema is refused. Every entry
-says that this is a test register.
+says that this is a test regulator.
 
 Thread-safe and blocking as `rgs.store.wallet.SqliteFile` is: one connection, one lock, one transaction a call.
 """
@@ -33,7 +33,7 @@ APPLICATION_ID: Final = 1380406098
 """'RGSR' in ASCII, in the header of the file."""
 HASH_ZERO: Final = bytes(32)
 """The hash before the first entry."""
-ENTRY_DOMAIN: Final = "rgs/test-register/entry/v1"
+ENTRY_DOMAIN: Final = "rgs/test-regulator/entry/v1"
 
 _SCHEMA: Final = (
     """CREATE TABLE journal (
@@ -116,7 +116,7 @@ _SELECT_DAY: Final = """
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterEntry:
+class RegulatorEntry:
     """One entry of the journal: `body` is canonical JSON, `entry_hash` binds it and every entry before it."""
 
     entry_no: int
@@ -164,7 +164,7 @@ class ParticipationState:
         return self.bought_minor - self.staked_minor + self.returned_minor
 
 
-_JOURNAL: Final = Table("journal", RegisterEntry)
+_JOURNAL: Final = Table("journal", RegulatorEntry)
 _ENTRIES: Final = _JOURNAL.select + "WHERE entry_no > ? ORDER BY entry_no"
 _SESSIONS: Final = Table(
     "sessions",
@@ -181,11 +181,11 @@ _PARTICIPATIONS: Final = Table(
 
 
 def entry_hash(previous_hash: bytes, body: bytes) -> bytes:
-    """SHA-256("rgs/test-register/entry/v1" 00 || previous_hash[32] || body), 32 bytes."""
+    """SHA-256("rgs/test-regulator/entry/v1" 00 || previous_hash[32] || body), 32 bytes."""
     return digest(ENTRY_DOMAIN, previous_hash, body)
 
 
-def verify_chain(entries: Iterable[RegisterEntry]) -> tuple[int, bytes]:
+def verify_chain(entries: Iterable[RegulatorEntry]) -> tuple[int, bytes]:
     """Walk entries from the first on; the number and hash of the last. VerificationError at one that does not follow.
 
     Works on an export as on the file. Does not show that entries after the last one given were cut off.
@@ -204,18 +204,18 @@ def verify_chain(entries: Iterable[RegisterEntry]) -> tuple[int, bytes]:
             not isinstance(body, dict)
             or entry.entry_no != number
             or entry.entry_hash != running
-            or tuple(body.get(key) for key in ("entry_no", "kind", "subject", "number", "test_register")) != named
+            or tuple(body.get(key) for key in ("entry_no", "kind", "subject", "number", "test_regulator")) != named
         ):
             raise VerificationError(
-                f"register entry {entry.entry_no} does not follow the one before it",
-                check="register_chain",
+                f"regulator entry {entry.entry_no} does not follow the one before it",
+                check="regulator_chain",
                 entry_no=entry.entry_no,
             )
     return number, running
 
 
-class RegisterTransaction:
-    """One message inside one transaction: what it may look up and write. Made by `RegisterStore.transaction`."""
+class RegulatorTransaction:
+    """One message inside one transaction: what it may look up and write. Made by `RegulatorStore.transaction`."""
 
     def __init__(self, db: sqlite3.Connection, transaction_id: str, now_ms: int) -> None:
         self._db = db
@@ -245,12 +245,12 @@ class RegisterTransaction:
                 "recorded_time": self._time,
                 "request": request,
                 "subject": subject,
-                "test_register": True,
+                "test_regulator": True,
                 "transaction_id": self._transaction_id,
             }
         )
         self._last = (last_no + 1, entry_hash(previous, body))
-        entry = RegisterEntry(last_no + 1, kind, subject, number, body.decode("ascii"), self._last[1])
+        entry = RegulatorEntry(last_no + 1, kind, subject, number, body.decode("ascii"), self._last[1])
         self._db.execute(_JOURNAL.insert, _JOURNAL.row(entry))
 
     def request_of(self, subject: str, kind: str, number: int) -> dict[str, str] | None:
@@ -316,27 +316,27 @@ class RegisterTransaction:
         self._db.execute(_PARTICIPATIONS.update(), _PARTICIPATIONS.change(state))
 
 
-class RegisterStore:
-    """The register's book. Times come in as milliseconds since 1970 from the caller's clock."""
+class RegulatorStore:
+    """The regulator's book. Times come in as milliseconds since 1970 from the caller's clock."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; StoreRefusedError if it is of another kind or schema."""
         self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, version=2, unavailable=RegulatorUnavailableError)
 
     @contextmanager
-    def transaction(self, transaction_id: str, now_ms: int) -> Iterator[RegisterTransaction]:
+    def transaction(self, transaction_id: str, now_ms: int) -> Iterator[RegulatorTransaction]:
         """One message: durable when the block is left, undone by any exception.
 
         RegulatorUnavailableError where SQLite fails.
         """
         with self._file.transaction() as db:
-            yield RegisterTransaction(db, transaction_id, now_ms)
+            yield RegulatorTransaction(db, transaction_id, now_ms)
 
-    def entries(self, after_entry_no: int = 0) -> Iterator[RegisterEntry]:
+    def entries(self, after_entry_no: int = 0) -> Iterator[RegulatorEntry]:
         """Entries in order, streamed from one moment; a read transaction stays open until it is exhausted or closed."""
         with self._file.snapshot() as db:
             for row in db.execute(_ENTRIES, (after_entry_no,)):
-                yield RegisterEntry(*row)
+                yield RegulatorEntry(*row)
 
     def head(self) -> tuple[int, bytes]:
         """Number and hash of the last entry, 0 and 32 zero bytes in an empty journal: keep them elsewhere."""
@@ -351,13 +351,13 @@ class RegisterStore:
         sessions: dict[str, SessionState] = {}
         participations: dict[str, ParticipationState] = {}
         with self._file.snapshot() as db:
-            entries = (RegisterEntry(*row) for row in db.execute(_ENTRIES, (0,)))
+            entries = (RegulatorEntry(*row) for row in db.execute(_ENTRIES, (0,)))
             head = verify_chain(_folded(entries, sessions, participations))
             stored = {row[0]: _SESSIONS.read(row) for row in db.execute(_SESSIONS.select)}
             held = {row[0]: _PARTICIPATIONS.read(row) for row in db.execute(_PARTICIPATIONS.select)}
         if stored != sessions or held != participations:
             raise VerificationError(
-                "a session or participation differs from what the journal adds up to", check="register_state"
+                "a session or participation differs from what the journal adds up to", check="regulator_state"
             )
         return head
 
@@ -377,8 +377,8 @@ def _request_of(body: str) -> dict[str, str]:
 
 
 def _folded(
-    entries: Iterable[RegisterEntry], sessions: dict[str, SessionState], participations: dict[str, ParticipationState]
-) -> Iterator[RegisterEntry]:
+    entries: Iterable[RegulatorEntry], sessions: dict[str, SessionState], participations: dict[str, ParticipationState]
+) -> Iterator[RegulatorEntry]:
     """Pass the entries on, and apply each to both tables once the chain has accepted it."""
     for entry in entries:
         yield entry
@@ -386,8 +386,8 @@ def _folded(
             _fold(entry.kind, entry.subject, _request_of(entry.body), sessions, participations)
         except (KeyError, ValueError):
             raise VerificationError(
-                f"register entry {entry.entry_no} names what no entry before it has",
-                check="register_state",
+                f"regulator entry {entry.entry_no} names what no entry before it has",
+                check="regulator_state",
                 entry_no=entry.entry_no,
             ) from None
 

@@ -8,7 +8,7 @@ A guard is closed while:
                libraries and the rest of the server once a day and on demand
     clock      time is not trusted, until the database's clock or an admin vouches for the wall clock; latched, so that
                a restart does not make it trusted
-    register   the regulator has left the last calls unanswered; rounds of sessions that have their ids go on
+    regulator   the regulator has left the last calls unanswered; rounds of sessions that have their ids go on
     store      a commit has failed; the event that opens the guard is the commit that succeeds again
     log        the transparency log does not agree with the store, or statements wait too long for it
 
@@ -28,18 +28,18 @@ import structlog
 from rgs.core.clock import APART_MS, TrustedClock
 from rgs.core.errors import ClocksDifferError, RegulatorUnavailableError, RgsError, RngUnavailableError
 from rgs.ports import regulator
+from rgs.service.availability import Availability
 from rgs.service.events import EventCode, Events, event_draft
 from rgs.service.instance import RNG_GUARD, Instance
-from rgs.service.permits import Permits
 from rgs.service.timekeeping import CLOCK_GUARD, Timekeeping
 from rgs.store.changes import Change, Draft, InstanceLostError, LatchCleared, LatchSet, Record, Signed, StoreError
 from rgs.store.interface import Store
 
-REGISTER_FAILURES_MAX = 3
+REGULATOR_FAILURES_MAX = 3
 """After so many unanswered calls in a row the regulator counts as down."""
-REGISTER_QUIET_MS = 60_000
+REGULATOR_QUIET_MS = 60_000
 """After so long without a failed call the regulator no longer counts as down."""
-UNTOLD_MAX = 256
+UNREPORTED_MAX = 256
 """Events of guards that may wait for the store; further changes stand in the technical log only."""
 RULES_CLOSED_PERIOD_MS = 10_000
 """How often the certified files are checked while they differ."""
@@ -50,41 +50,41 @@ UNANSWERED, COMMIT_FAILED, SELF_TEST_FAILED = "UNANSWERED", "COMMIT_FAILED", "SE
 _Answer = TypeVar("_Answer")
 
 
-class CountedCentral:
+class CountedRegulator:
     """The regulator, with a count of the calls in a row that it has left unanswered."""
 
-    def __init__(self, central: regulator.CentralSystem, clock: TrustedClock) -> None:
-        self._central = central
+    def __init__(self, regulator: regulator.Regulator, clock: TrustedClock) -> None:
+        self._regulator = regulator
         self._clock = clock
         self.failures = 0
         self.failed_ms = 0
         """When the last unanswered call was given up, by the monotonic clock."""
 
     async def open_session(self, opening: regulator.SessionOpening) -> regulator.RegulatorSession:
-        return await self._counted(self._central.open_session(opening))
+        return await self._counted(self._regulator.open_session(opening))
 
     async def buy_participation(self, purchase: regulator.Purchase) -> regulator.RegulatorParticipation:
-        return await self._counted(self._central.buy_participation(purchase))
+        return await self._counted(self._regulator.buy_participation(purchase))
 
     async def report_stages(
         self, transaction_id: str, stages: Sequence[regulator.StageReport]
     ) -> regulator.RegulatorReceipt:
-        return await self._counted(self._central.report_stages(transaction_id, stages))
+        return await self._counted(self._regulator.report_stages(transaction_id, stages))
 
     async def end_participation(self, end: regulator.ParticipationEnd) -> regulator.RegulatorReceipt:
-        return await self._counted(self._central.end_participation(end))
+        return await self._counted(self._regulator.end_participation(end))
 
     async def close_session(self, close: regulator.SessionClose) -> regulator.RegulatorReceipt:
-        return await self._counted(self._central.close_session(close))
+        return await self._counted(self._regulator.close_session(close))
 
     async def align_day(self, alignment: regulator.DayAlignment) -> regulator.RegulatorReceipt:
-        return await self._counted(self._central.align_day(alignment))
+        return await self._counted(self._regulator.align_day(alignment))
 
     async def report_modules(self, report: regulator.ModuleReport) -> regulator.RegulatorReceipt:
-        return await self._counted(self._central.report_modules(report))
+        return await self._counted(self._regulator.report_modules(report))
 
     async def close(self) -> None:
-        await self._central.close()
+        await self._regulator.close()
 
     async def _counted(self, call: Awaitable[_Answer]) -> _Answer:
         try:
@@ -107,7 +107,7 @@ class CountedCentral:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class MonitoredParts:
     """Checks besides those of store, generator and regulator, and their periods.
 
     `measure` hashes the certified files: a code, empty if nothing has changed.
@@ -123,7 +123,7 @@ class Watched:
     surroundings_period_ms: int = 86_400_000
 
 
-class Watch:
+class HealthMonitor:
     """Checks once a second (`look`), and at once if a commit fails or an admin asks (`examine`)."""
 
     def __init__(
@@ -131,12 +131,12 @@ class Watch:
         *,
         store: Store,
         instance: Instance,
-        permits: Permits,
+        availability: Availability,
         events: Events,
         clock: TrustedClock,
         time: Timekeeping,
-        central: CountedCentral,
-        watched: Watched,
+        regulator: CountedRegulator,
+        monitored: MonitoredParts,
         node: str,
     ) -> None:
         self._node = node
@@ -145,14 +145,14 @@ class Watch:
         """The store's count of switch changes at the last reading."""
         self._store = store
         self._instance = instance
-        self._permits = permits
+        self._availability = availability
         self._events = events
         self._clock = clock
-        self._central = central
-        self._watched = watched
+        self._regulator = regulator
+        self._monitored = monitored
         # Files and generator were checked when the process began.
         self._measured_ms = self._surveyed_ms = self._tested_ms = clock.running_ms()
-        self._untold: list[tuple[Draft, tuple[Record, ...]]] = []
+        self._unreported: list[tuple[Draft, tuple[Record, ...]]] = []
         """Events that are not signed yet, each with its records."""
         self._jump_ms = 0
         """The last jump of the clock."""
@@ -168,31 +168,31 @@ class Watch:
         await self.follow()
         self._close_clock()
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Check everything, close and open guards, and sign the events as far as the store takes them."""
-        await self._look_at_clock()
-        self._look_at_register()
-        self._look_at_generator()
-        self._look_at_log()
-        await self._look_at_rules()
-        self._look_at_self_test()
-        await self._tell()
+        await self._check_clock()
+        self._check_regulator()
+        self._check_generator()
+        self._check_log()
+        await self._check_rules()
+        self._check_self_test()
+        await self._emit()
 
     async def follow(self) -> None:
         """Apply switches, and latches of this node, that any process has changed. StoreError."""
         changes = await self._store.changes("switches")
         if changes != self._followed:
-            self._permits.load_switches(await self._store.switches())
+            self._availability.load_switches(await self._store.switches())
             self._followed = changes
         seen = set(self._latched)
         latched = {latch.guard: latch for latch in await self._store.latches(self._node)}
         for latch in latched.values():
             if latch.guard != CLOCK_GUARD or self._clock.against:  # a process that runs has seen its clocks itself
-                self._permits.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
+                self._availability.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
         gone = seen - set(latched)
         self._latched = (self._latched - gone) | set(latched)
         for name in gone:
-            if self._permits.guard(name).latched:
+            if self._availability.guard(name).latched:
                 await self.cleared(name, await self.examine(name))
 
     async def examine(self, name: str) -> str:
@@ -207,15 +207,15 @@ class Watch:
             case "clock":  # an admin can vouch for the wall clock, not against the database's clock
                 await self._time.ask()
                 return self._clock.differs
-            case "register":
-                self._central.failures = 0
+            case "regulator":
+                self._regulator.failures = 0
                 return ""
             case "log":
-                return self._watched.log()
+                return self._monitored.log()
             case "store":  # the commit of the admin's event shows whether it works
                 return ""
             case _:  # closed and opened elsewhere
-                return self._permits.guard(name).code
+                return self._availability.guard(name).code
 
     def verify_clock(self) -> None:
         """ClocksDifferError if the database's clock, asked by `examine`, contradicts this node's wall clock."""
@@ -238,24 +238,24 @@ class Watch:
         if name == CLOCK_GUARD and not code:
             await self._time.accept()
             self._let_go()
-        self._permits.clear_latch(name, code, self._clock.now_ms())
+        self._availability.clear_latch(name, code, self._clock.now_ms())
 
     # --- one guard each -------------------------------------------------------------------------------------------
 
-    async def _look_at_clock(self) -> None:
-        await self._try(self._time.look())
+    async def _check_clock(self) -> None:
+        await self._try(self._time.poll())
         jump_ms = self._clock.take_jump()
         was_open = self._close_clock()
         self._jump_ms = jump_ms or self._jump_ms
         # Each instance signs its first at once: it tells replay why later dates are before the instance's start.
         is_first = self._jumped != self._instance.name
-        is_noted = any(draft.body["code"] == EventCode.TIME_JUMP for draft, _ in self._untold)
+        is_noted = any(draft.body["code"] == EventCode.TIME_JUMP for draft, _ in self._unreported)
         if (jump_ms and was_open) or (is_first and not is_noted and (jump_ms or self._clock.is_held)):
-            now_ms, told = self._clock.now_ms(), f"{self._jump_ms:+d} ms"
-            self._untold.append((event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=told), ()))
+            now_ms, result = self._clock.now_ms(), f"{self._jump_ms:+d} ms"
+            self._unreported.append((event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=result), ()))
         elif jump_ms and not self._clock.is_held:  # a held clock's jump has its event already
             self._events.count(EventCode.TIME_JUMP, EventCode.TIME_JUMP)
-        if self._clock.is_trusted and self._permits.guard(CLOCK_GUARD).closed:
+        if self._clock.is_trusted and self._availability.guard(CLOCK_GUARD).closed:
             self._open(CLOCK_GUARD, LatchCleared(self._node, CLOCK_GUARD))
         await self._try(self._time.keep(self._store))
 
@@ -264,40 +264,40 @@ class Watch:
         code, now_ms = self._clock.against, self._clock.now_ms()
         return bool(code) and self._close(CLOCK_GUARD, code, LatchSet(self._node, CLOCK_GUARD, code, now_ms))
 
-    def _look_at_register(self) -> None:
-        central, closed = self._central, self._permits.guard("register").closed
-        if central.failures >= REGISTER_FAILURES_MAX:
+    def _check_regulator(self) -> None:
+        regulator, closed = self._regulator, self._availability.guard("regulator").closed
+        if regulator.failures >= REGULATOR_FAILURES_MAX:
             if not closed:
-                self._close("register", UNANSWERED)
-            elif self._clock.running_ms() - central.failed_ms > REGISTER_QUIET_MS:
-                central.failures = 0
-        elif closed and not central.failures:
-            self._open("register")
+                self._close("regulator", UNANSWERED)
+            elif self._clock.running_ms() - regulator.failed_ms > REGULATOR_QUIET_MS:
+                regulator.failures = 0
+        elif closed and not regulator.failures:
+            self._open("regulator")
 
-    def _look_at_generator(self) -> None:
+    def _check_generator(self) -> None:
         failure = self._instance.failure
-        if failure and not self._permits.guard(RNG_GUARD).closed:
+        if failure and not self._availability.guard(RNG_GUARD).closed:
             self._close(RNG_GUARD, failure, latched=True)
 
-    def _look_at_log(self) -> None:
-        code = self._watched.log()
+    def _check_log(self) -> None:
+        code = self._monitored.log()
         if code:
             self._close("log", code)
-        elif self._permits.guard("log").closed:
+        elif self._availability.guard("log").closed:
             self._open("log")
 
-    async def _look_at_rules(self) -> None:
-        closed = self._permits.guard("rules").closed
-        period_ms = RULES_CLOSED_PERIOD_MS if closed else self._watched.rules_period_ms
+    async def _check_rules(self) -> None:
+        closed = self._availability.guard("rules").closed
+        period_ms = RULES_CLOSED_PERIOD_MS if closed else self._monitored.rules_period_ms
         now_ms = self._clock.running_ms()
-        survey_due = now_ms - self._surveyed_ms >= self._watched.surroundings_period_ms
+        survey_due = now_ms - self._surveyed_ms >= self._monitored.surroundings_period_ms
         if now_ms - self._measured_ms < period_ms and not survey_due:
             return
         self._measured_ms = now_ms
         if survey_due:
             self._surveyed_ms = now_ms
         # Any part may have closed the guard.
-        code = await asyncio.to_thread(self._survey if survey_due or closed else self._watched.measure)
+        code = await asyncio.to_thread(self._survey if survey_due or closed else self._monitored.measure)
         if code:
             self._close("rules", code)
         elif closed:
@@ -305,14 +305,14 @@ class Watch:
 
     def _survey(self) -> str:
         """Hash everything, the certified files first."""
-        return self._watched.measure() or self._watched.surroundings()
+        return self._monitored.measure() or self._monitored.surroundings()
 
-    def _look_at_self_test(self) -> None:
-        if self._instance.failure or self._clock.running_ms() - self._tested_ms < self._watched.self_test_period_ms:
+    def _check_self_test(self) -> None:
+        if self._instance.failure or self._clock.running_ms() - self._tested_ms < self._monitored.self_test_period_ms:
             return
         if self._failed_test():
             self._close("self_test", SELF_TEST_FAILED)
-            self._look_at_generator()
+            self._check_generator()
 
     def _failed_test(self) -> bool:
         """Run the self-test; whether it failed. A failure ends the generator."""
@@ -333,7 +333,7 @@ class Watch:
         """Close the guard, latched if there are `records`; whether it was open."""
         latched = latched or bool(records)
         now_ms = self._clock.now_ms()
-        if not self._permits.close_guard(name, code, now_ms, latched=latched):
+        if not self._availability.close_guard(name, code, now_ms, latched=latched):
             return False
         structlog.get_logger().error("guard_closed", guard=name, code=code, latched=latched)
         self._note(
@@ -344,8 +344,8 @@ class Watch:
 
     def _open(self, name: str, *records: Record) -> None:
         """Open the guard, a latched one if there are `records`."""
-        code = self._permits.guard(name).code
-        if self._permits.open_guard(name, clear_latch=bool(records)):
+        code = self._availability.guard(name).code
+        if self._availability.open_guard(name, clear_latch=bool(records)):
             structlog.get_logger().warning("guard_opened", guard=name, code=code)
             self._note(self._opened(name, code), *records)
 
@@ -354,19 +354,19 @@ class Watch:
         return event_draft(EventCode.GUARD_OPENED, now_ms, subject=name, before="CLOSED", after="OPEN", reason=code)
 
     def _note(self, draft: Draft, *records: Record) -> None:
-        if records or len(self._untold) < UNTOLD_MAX:
-            self._untold.append((draft, records))
+        if records or len(self._unreported) < UNREPORTED_MAX:
+            self._unreported.append((draft, records))
 
-    async def _tell(self) -> None:
+    async def _emit(self) -> None:
         """Sign the waiting events. While the store's guard is closed, that commit is the probe that opens it."""
-        if self._instance.failure and await self._try(self._instance.tell_failure()):
+        if self._instance.failure and await self._try(self._instance.report_failure()):
             self._latched.add(RNG_GUARD)
-        store = self._permits.guard("store")
-        told = list(self._untold)
-        drafts = [draft for draft, _ in told]
+        store = self._availability.guard("store")
+        result = list(self._unreported)
+        drafts = [draft for draft, _ in result]
         if store.closed:
             drafts.append(self._opened("store", store.code))
-        records = tuple(record for _, left in told for record in left)
+        records = tuple(record for _, left in result for record in left)
         signed = await self._committed(Change(drafts=tuple(drafts), records=records)) if drafts else ()
         for draft, statement in zip(drafts, signed, strict=False):
             if draft.body["code"] == EventCode.TIME_JUMP:
@@ -374,10 +374,10 @@ class Watch:
         self._let_go()
         if not signed:
             return
-        del self._untold[: len(told)]
+        del self._unreported[: len(result)]
         self._latched |= {record.guard for record in records if isinstance(record, LatchSet)}
         if store.closed:
-            self._permits.open_guard("store")
+            self._availability.open_guard("store")
             structlog.get_logger().warning("guard_opened", guard="store", code=store.code)
 
     def _let_go(self) -> None:

@@ -1,4 +1,4 @@
-"""The test register gives each id once, answers repeats as the first time, serves no jurisdiction that forbids it."""
+"""The test regulator gives each id once, answers repeats as the first time, serves no jurisdiction that forbids it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rgs.adapters.embedded.regulator import EmbeddedRegister
+from rgs.adapters.embedded.regulator import EmbeddedRegulator
 from rgs.core.errors import (
     IdempotencyConflictError,
     InvalidFieldError,
@@ -19,8 +19,8 @@ from rgs.core.errors import (
     RegulatorUnavailableError,
 )
 from rgs.ports.regulator import ParticipationEnd, RegulatorParticipation, SessionClose, check_regulator_id
-from rgs.store.register import RegisterStore
-from tests.support.adapters.books import NOW_MS, Numbers, Played, make_register, opening, purchase, stage
+from rgs.store.regulator import RegulatorStore
+from tests.support.adapters.books import NOW_MS, Numbers, Played, make_regulator, opening, purchase, stage
 
 # --- what is legal ----------------------------------------------------------------------------------------------------
 
@@ -28,10 +28,10 @@ from tests.support.adapters.books import NOW_MS, Numbers, Played, make_register,
 async def test_a_whole_life(played: Played) -> None:
     assert (played.session, played.participation) == ("M000000000000001", "N000000000000002")
     again = await played.buy(purchase_no=2, amount_minor=500)  # up to the cap, and the same id
-    assert again == RegulatorParticipation(played.participation, test_register=True)
+    assert again == RegulatorParticipation(played.participation, test_regulator=True)
     await played.report(played.stage(3, 940, staked_minor=940, returned_minor=940))  # a void round
-    assert (await played.end(940, 3)).test_register
-    assert (await played.close()).test_register
+    assert (await played.end(940, 3)).test_regulator
+    assert (await played.close()).test_regulator
     assert [(entry.kind, entry.number) for entry in played.store.entries()] == [
         ("opening", 0),
         ("purchase", 1),
@@ -50,8 +50,8 @@ async def test_a_whole_life(played: Played) -> None:
 
 async def test_every_answer_and_every_entry_says_test(played: Played) -> None:
     answers = [await played.end(), await played.close()]
-    assert all(answer.test_register for answer in answers)
-    assert all('"test_register":true' in entry.body for entry in played.store.entries())
+    assert all(answer.test_regulator for answer in answers)
+    assert all('"test_regulator":true' in entry.body for entry in played.store.entries())
 
 
 async def test_players_share_a_session(played: Played) -> None:
@@ -66,7 +66,7 @@ async def test_players_share_a_session(played: Played) -> None:
 
 
 async def test_a_session_without_players_can_be_closed(played: Played) -> None:
-    empty = await played.register.open_session(opening(played.number(), reference="session-2"))
+    empty = await played.regulator.open_session(opening(played.number(), reference="session-2"))
     await played.close(regulator_session_id=empty.regulator_session_id)
 
 
@@ -120,7 +120,7 @@ def messages(played: Played) -> Messages:
 
 
 async def send(played: Played, method: str, message: Any) -> Any:
-    call: Callable[..., Awaitable[Any]] = getattr(played.register, method)
+    call: Callable[..., Awaitable[Any]] = getattr(played.regulator, method)
     return await (call(*message) if isinstance(message, tuple) else call(message))
 
 
@@ -137,7 +137,7 @@ async def test_other_data_under_the_same_id_is_a_conflict(played: Played) -> Non
         await send(played, method, message)
         before = played.state()
         changed = (
-            (message[0], [replace(told, **other) for told in message[1]])
+            (message[0], [replace(result, **other) for result in message[1]])
             if isinstance(message, tuple)
             else replace(message, **other)
         )
@@ -156,9 +156,9 @@ async def test_an_id_serves_one_method_only(played: Played) -> None:
 async def test_a_refused_message_may_be_sent_again(played: Played) -> None:
     early = played.number()
     with pytest.raises(RegulatorRefusedError):
-        await played.register.report_stages(early, [played.stage(4, 410)])
+        await played.regulator.report_stages(early, [played.stage(4, 410)])
     await played.report(played.stage(3, 440))
-    await played.register.report_stages(early, [played.stage(4, 410)])
+    await played.regulator.report_stages(early, [played.stage(4, 410)])
 
 
 # --- ids and jurisdictions --------------------------------------------------------------------------------------------
@@ -167,9 +167,9 @@ async def test_a_refused_message_may_be_sent_again(played: Played) -> None:
 @pytest.mark.parametrize("allowed", [False, None, 1, "true"])
 async def test_other_jurisdictions_get_no_session(played: Played, allowed: Any) -> None:
     before = played.state()
-    message = replace(opening(played.number(), reference="s-2"), jurisdiction="it-adm", test_register_allowed=allowed)
+    message = replace(opening(played.number(), reference="s-2"), jurisdiction="it-adm", test_regulator_allowed=allowed)
     with pytest.raises(JurisdictionError):
-        await played.register.open_session(message)
+        await played.regulator.open_session(message)
     assert played.state() == before
 
 
@@ -177,32 +177,32 @@ async def test_other_jurisdictions_get_no_session(played: Played, allowed: Any) 
     "made", ["", "M", "m000000000000001", "N000000000000001", "M00000000000001", "M" * 17, "Mé" * 8]
 )
 async def test_no_id_no_session(tmp_path: Path, made: str) -> None:
-    store = RegisterStore(tmp_path / "register.sqlite")
-    register = EmbeddedRegister(store, lambda _: made, lambda: NOW_MS)
+    store = RegulatorStore(tmp_path / "regulator.sqlite")
+    regulator = EmbeddedRegulator(store, lambda _: made, lambda: NOW_MS)
     with pytest.raises(RegulatorUnavailableError):
-        await register.open_session(opening(Numbers()()))
+        await regulator.open_session(opening(Numbers()()))
     assert store.head()[0] == 0
-    await register.close()
+    await regulator.close()
 
 
 async def test_an_id_is_never_issued_twice(tmp_path: Path) -> None:
-    store, number = RegisterStore(tmp_path / "register.sqlite"), Numbers()
-    register = EmbeddedRegister(store, lambda prefix: prefix * 16, lambda: NOW_MS)
-    session = (await register.open_session(opening(number()))).regulator_session_id
+    store, number = RegulatorStore(tmp_path / "regulator.sqlite"), Numbers()
+    regulator = EmbeddedRegulator(store, lambda prefix: prefix * 16, lambda: NOW_MS)
+    session = (await regulator.open_session(opening(number()))).regulator_session_id
     with pytest.raises(RegulatorUnavailableError):
-        await register.open_session(opening(number(), reference="s-2"))
-    await register.buy_participation(purchase(number(), session))
+        await regulator.open_session(opening(number(), reference="s-2"))
+    await regulator.buy_participation(purchase(number(), session))
     with pytest.raises(RegulatorUnavailableError):
-        await register.buy_participation(purchase(number(), session, player="bert", reference="q"))
+        await regulator.buy_participation(purchase(number(), session, player="bert", reference="q"))
     assert store.verify()[0] == 2
-    await register.close()
+    await regulator.close()
 
 
-async def test_a_closed_register_is_unavailable(played: Played, tmp_path: Path) -> None:
-    register, store = make_register(tmp_path / "second.sqlite")
-    await register.close()
+async def test_a_closed_regulator_is_unavailable(played: Played, tmp_path: Path) -> None:
+    regulator, store = make_regulator(tmp_path / "second.sqlite")
+    await regulator.close()
     with pytest.raises(RegulatorUnavailableError):
-        await register.open_session(opening(played.number()))
+        await regulator.open_session(opening(played.number()))
     with pytest.raises(RegulatorUnavailableError):
         store.head()
 

@@ -45,7 +45,7 @@ async def closed(played: Played) -> None:
 
 async def second_session(played: Played) -> None:
     message = opening(played.number(), reference="session-2")
-    played.other = (await played.register.open_session(message)).regulator_session_id
+    played.other = (await played.regulator.open_session(message)).regulator_session_id
 
 
 async def second_player(played: Played) -> None:
@@ -53,17 +53,17 @@ async def second_player(played: Played) -> None:
 
 
 ILLEGAL: list[tuple[Rejection, type[RgsError], Act, Act]] = [
-    (Rejection.REFERENCE_USED, RegulatorRefusedError, as_played, lambda p: p.register.open_session(
+    (Rejection.REFERENCE_USED, RegulatorRefusedError, as_played, lambda p: p.regulator.open_session(
         opening(p.number()))),
     (Rejection.REFERENCE_USED, RegulatorRefusedError, as_played, lambda p: p.buy(player="bert")),
-    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.register.open_session(
+    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.regulator.open_session(
         replace(opening(p.number(), reference="session-2"), open_ms=FUTURE))),
-    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.register.buy_participation(
+    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.regulator.buy_participation(
         replace(purchase(p.number(), p.session, purchase_no=2), purchase_ms=FUTURE))),
     (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.report(p.stage(3, 440, end_ms=FUTURE))),
     (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.end(end_ms=FUTURE)),
     (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, ended, lambda p: p.close(close_ms=FUTURE)),
-    (Rejection.UNKNOWN_SESSION, RegulatorRefusedError, as_played, lambda p: p.register.buy_participation(
+    (Rejection.UNKNOWN_SESSION, RegulatorRefusedError, as_played, lambda p: p.regulator.buy_participation(
         purchase(p.number(), NOBODY, player="bert"))),
     (Rejection.UNKNOWN_SESSION, RegulatorRefusedError, as_played, lambda p: p.close(regulator_session_id=NOBODY)),
     (Rejection.UNKNOWN_PARTICIPATION, RegulatorRefusedError, as_played, lambda p: p.report(
@@ -113,11 +113,11 @@ ILLEGAL: list[tuple[Rejection, type[RgsError], Act, Act]] = [
     (Rejection.BALANCE_MISMATCH, RegulatorRefusedError, as_played, lambda p: p.end(439)),
     (Rejection.BALANCE_MISMATCH, RegulatorRefusedError, as_played, lambda p: p.end(441)),
     (Rejection.SEATED, ParticipationOpenError, as_played, lambda p: p.close()),
-    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.register.align_day(
+    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.regulator.align_day(
         DayAlignment(p.number(), "op", "EUR", format_date(NOW_MS), NOTHING))),
-    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.register.report_modules(
+    (Rejection.DATE_IN_FUTURE, RegulatorRefusedError, as_played, lambda p: p.regulator.report_modules(
         replace(modules(p.number()), report_ms=FUTURE))),
-    (Rejection.TOTALS_MISMATCH, RegulatorRefusedError, as_played, lambda p: p.register.align_day(
+    (Rejection.TOTALS_MISMATCH, RegulatorRefusedError, as_played, lambda p: p.regulator.align_day(
         DayAlignment(p.number(), "op", "EUR", "2026-01-01", replace(NOTHING, staked_minor=1)))),
 ]  # fmt: skip
 
@@ -139,7 +139,7 @@ async def test_an_illegal_order_is_refused_and_leaves_nothing(
 
 def test_every_rejection_is_shown() -> None:
     elsewhere = {Rejection.LIMIT_REACHED, Rejection.JURISDICTION_REFUSED, Rejection.INVALID_FIELD}
-    """Of the contract alone: this register keeps no such limits, and names malformed fields itself."""
+    """Of the contract alone: this regulator keeps no such limits, and names malformed fields itself."""
     assert {row[0] for row in ILLEGAL} | {Rejection.TRANSACTION_CONFLICT} | elsewhere == set(Rejection)
 
 
@@ -152,11 +152,11 @@ async def test_one_bad_stage_refuses_its_whole_batch_and_is_named(played: Played
 
 
 NO_VALUES: list[tuple[type[RgsError], Act]] = [
-    (FormatError, lambda p: p.register.open_session(replace(opening(p.number()), currency="eur"))),
-    (InvalidFieldError, lambda p: p.register.open_session(replace(opening(p.number()), participation_cap_minor=0))),
-    (InvalidFieldError, lambda p: p.register.open_session(replace(opening(p.number()), operator="OP"))),
-    (FormatError, lambda p: p.register.open_session(replace(opening(p.number()), open_ms=-1))),
-    (InvalidFieldError, lambda p: p.register.open_session(opening("not-a-ulid", reference="s-2"))),
+    (FormatError, lambda p: p.regulator.open_session(replace(opening(p.number()), currency="eur"))),
+    (InvalidFieldError, lambda p: p.regulator.open_session(replace(opening(p.number()), participation_cap_minor=0))),
+    (InvalidFieldError, lambda p: p.regulator.open_session(replace(opening(p.number()), operator="OP"))),
+    (FormatError, lambda p: p.regulator.open_session(replace(opening(p.number()), open_ms=-1))),
+    (InvalidFieldError, lambda p: p.regulator.open_session(opening("not-a-ulid", reference="s-2"))),
     (InvalidFieldError, lambda p: p.buy(amount_minor=True, purchase_no=2)),
     (InvalidFieldError, lambda p: p.buy(purchase_no=0)),
     (InvalidFieldError, lambda p: p.report()),

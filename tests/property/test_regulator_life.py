@@ -1,4 +1,4 @@
-"""Whole lives of the test register, legal and not, against a second implementation of its rules."""
+"""Whole lives of the test regulator, legal and not, against a second implementation of its rules."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from rgs.core.errors import RgsError, VerificationError
 from rgs.ports.regulator import ParticipationEnd, SessionClose, StageReport
-from rgs.store.register import RegisterEntry, verify_chain
-from tests.support.adapters.books import NOW_MS, Numbers, make_register, opening, purchase, stage
+from rgs.store.regulator import RegulatorEntry, verify_chain
+from tests.support.adapters.books import NOW_MS, Numbers, make_regulator, opening, purchase, stage
 
 Step = tuple[Any, ...]
 """A method of `Life` and its values."""
@@ -61,10 +61,10 @@ class Session:
 
 
 class Life:
-    """A register beside the model: every step is sent, and must be refused exactly where the rules demand it."""
+    """A regulator beside the model: every step is sent, and must be refused exactly where the rules demand it."""
 
     def __init__(self, path: Path) -> None:
-        self.register, self.store = make_register(path)
+        self.regulator, self.store = make_regulator(path)
         self.number = Numbers()
         self.sessions: list[tuple[str, Session]] = []
         self.seats: list[Seat] = []
@@ -82,7 +82,7 @@ class Life:
                 assert seat.balance() >= 0
                 assert sum(seat.amounts) <= seat.session.cap_minor
         finally:
-            await self.register.close()
+            await self.regulator.close()
 
     async def send(self, call: Callable[[], Awaitable[Any]], rules: list[tuple[str, bool]], entries: int = 1) -> Any:
         expected = _first(rules)
@@ -95,7 +95,7 @@ class Life:
         if currently_in_test_context():
             event(f"{rejection}")
         if answer is not None:
-            assert answer.test_register
+            assert answer.test_regulator
             self.entries += entries
             self.sent.append((call, answer))
         return answer
@@ -107,7 +107,7 @@ class Life:
             ("DATE_IN_FUTURE", late_ms > 0),
             ("REFERENCE_USED", reference in [known for known, _ in self.sessions]),
         ]
-        answer = await self.send(lambda: self.register.open_session(message), rules)
+        answer = await self.send(lambda: self.regulator.open_session(message), rules)
         if answer is not None:
             self.sessions.append((reference, Session(answer.regulator_session_id, cap_minor)))
 
@@ -133,7 +133,7 @@ class Life:
             ("PURCHASE_GAP", message.purchase_no != len(amounts) + 1),
             ("ABOVE_MAXIMUM", sum(amounts) + amount_minor > session.cap_minor),
         ]
-        answer = await self.send(lambda: self.register.buy_participation(message), rules)
+        answer = await self.send(lambda: self.regulator.buy_participation(message), rules)
         if answer is not None:
             if seat is None:
                 seat = Seat(session, reference, player, [], answer.regulator_participation_id)
@@ -149,7 +149,7 @@ class Life:
         rules: list[tuple[str, bool]] = []
         for which, step, off_minor, staked_minor, returned_minor in played:
             seat = self.seats[which % len(self.seats)]
-            told = stage(
+            result = stage(
                 seat.session.regulator_id,
                 seat.regulator_id,
                 max(1, len(seat.stages) + step),
@@ -157,22 +157,22 @@ class Life:
                 staked_minor=staked_minor,
                 returned_minor=returned_minor,
             )
-            batch.append(told)
-            known = told.stage_no <= len(seat.stages)
+            batch.append(result)
+            known = result.stage_no <= len(seat.stages)
             rules += [
-                ("STAGE_CONFLICT", known and told != seat.stages[told.stage_no - 1]),
+                ("STAGE_CONFLICT", known and result != seat.stages[result.stage_no - 1]),
                 ("PARTICIPATION_ENDED", not known and seat.ended),
-                ("STAGE_GAP", not known and told.stage_no != len(seat.stages) + 1),
-                ("AVAILABLE_MISMATCH", not known and not seat.could_have(told.available_minor)),
+                ("STAGE_GAP", not known and result.stage_no != len(seat.stages) + 1),
+                ("AVAILABLE_MISMATCH", not known and not seat.could_have(result.available_minor)),
                 ("STAKE_NOT_COVERED", not known and staked_minor > seat.balance()),
             ]
             if not known:
-                seat.stages.append(told)
+                seat.stages.append(result)
             if _first(rules):
                 break
         new = sum(len(seat.stages) for seat in self.seats) - sum(kept)
         transaction_id = self.number()
-        if await self.send(lambda: self.register.report_stages(transaction_id, batch), rules, new) is None:
+        if await self.send(lambda: self.regulator.report_stages(transaction_id, batch), rules, new) is None:
             for seat, stages in zip(self.seats, kept, strict=True):  # all or none
                 del seat.stages[stages:]
 
@@ -196,7 +196,7 @@ class Life:
             ("ROUNDS_MISMATCH", rounds_off != 0),
             ("BALANCE_MISMATCH", message.final_balance_minor != seat.balance()),
         ]
-        if await self.send(lambda: self.register.end_participation(message), rules) is not None:
+        if await self.send(lambda: self.regulator.end_participation(message), rules) is not None:
             seat.ended = True
 
     async def close(self, which: int) -> None:
@@ -204,7 +204,7 @@ class Life:
         seated = any(seat.session is session and not seat.ended for seat in self.seats)
         message = SessionClose(self.number(), session.regulator_id, NOW_MS)
         rules = [("SESSION_CLOSED", session.closed), ("SEATED", seated)]
-        if await self.send(lambda: self.register.close_session(message), rules) is not None:
+        if await self.send(lambda: self.regulator.close_session(message), rules) is not None:
             session.closed = True
 
     async def repeat(self, which: int) -> None:
@@ -217,9 +217,9 @@ def _first(rules: list[tuple[str, bool]]) -> str | None:
 
 
 def check_life(steps: list[Step]) -> None:
-    """Play the steps on a register of their own."""
+    """Play the steps on a regulator of their own."""
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(Life(Path(folder) / "register.sqlite").play(steps))
+        asyncio.run(Life(Path(folder) / "regulator.sqlite").play(steps))
 
 
 who = st.sampled_from(
@@ -290,8 +290,8 @@ class Anything(int):
         return False
 
 
-STATE = "rgs.store.register.ParticipationState."
-BOOK = "rgs.store.register.RegisterTransaction."
+STATE = "rgs.store.regulator.ParticipationState."
+BOOK = "rgs.store.regulator.RegulatorTransaction."
 PLANTED: list[tuple[str, Any, list[Step]]] = [
     # the final balance is not looked at
     (STATE + "balance_minor", property(lambda _: Anything(100)), [*PLAYED, ("end", 0, 1, 0, False)]),
@@ -334,19 +334,19 @@ def test_the_search_finds_a_planted_defect() -> None:
 
 @pytest.mark.parametrize("damage", ["change", "drop", "swap", "repeat"])
 def test_any_damage_to_an_export_is_seen(damage: str) -> None:
-    async def life(path: Path) -> list[RegisterEntry]:
-        register, store = make_register(path)
+    async def life(path: Path) -> list[RegulatorEntry]:
+        regulator, store = make_regulator(path)
         number = Numbers()
-        session = (await register.open_session(opening(number()))).regulator_session_id
-        seat = (await register.buy_participation(purchase(number(), session))).regulator_participation_id
+        session = (await regulator.open_session(opening(number()))).regulator_session_id
+        seat = (await regulator.buy_participation(purchase(number(), session))).regulator_participation_id
         for stage_no in range(1, 6):
-            await register.report_stages(number(), [stage(session, seat, stage_no, 530 - 30 * stage_no)])
+            await regulator.report_stages(number(), [stage(session, seat, stage_no, 530 - 30 * stage_no)])
         entries = list(store.entries())
-        await register.close()
+        await regulator.close()
         return entries
 
     with tempfile.TemporaryDirectory() as folder:
-        entries = asyncio.run(life(Path(folder) / "register.sqlite"))
+        entries = asyncio.run(life(Path(folder) / "regulator.sqlite"))
     verify_chain(entries)
     for place in range(len(entries) - 1):
         spoilt = list(entries)
