@@ -19,7 +19,7 @@ from rgs.core.reconcile.facts import (
     SessionFact,
     Stage,
     Ticket,
-    TransferPurpose,
+    SignedTransfer,
     WalletRow,
 )
 from rgs.core.reconcile.matching import Terms
@@ -34,7 +34,7 @@ TERMS = Terms(
     as_of_ms=TO_MS, from_ms=FROM_MS, to_ms=TO_MS, wallet=True, regulator=True, receipts=True, wallet_until_ms=TO_MS,
     regulator_until_ms=TO_MS, receipts_until_ms=TO_MS,
 )  # fmt: skip
-TRANSFER = TransferPurpose(
+TRANSFER = SignedTransfer(
     "T1", "debit", 500, "EUR", "op", "anna", "uth", "S", "P", "P", 1, "M", "A", "purchase", NOON_MS, NOON_MS, "h1", True
 )
 WALLET = WalletRow("T1", "debit", "anna", "EUR", 500, NOON_MS, "P", "accepted", -1, "op", "book")
@@ -50,9 +50,9 @@ SESSION = SessionFact(
 TICKET = Ticket("M", "A", 1, "anna", 500, "T1", NOON_MS)
 END = RegulatorEnd("M", "A", 1, 600, NOON_MS)
 REGULATOR_SESSION = ("M", "S", "op", "EUR", NOON_MS, "uth", False)
-Fact = TransferPurpose | WalletRow | SeatFact | Stage | SessionFact | Ticket | RegulatorEnd | ReceiptRow
+Fact = SignedTransfer | WalletRow | SeatFact | Stage | SessionFact | Ticket | RegulatorEnd | ReceiptRow
 TABLE_OF: dict[type, tuple[str, int]] = {
-    TransferPurpose: ("transfers", 18), WalletRow: ("wallet", 11), SeatFact: ("seats", 19), Stage: ("r_stages", 9),
+    SignedTransfer: ("transfers", 18), WalletRow: ("wallet", 11), SeatFact: ("seats", 19), Stage: ("r_stages", 9),
     SessionFact: ("sessions", 20), Ticket: ("r_purchases", 7), RegulatorEnd: ("r_ends", 5), ReceiptRow: ("receipts", 4),
 }  # fmt: skip
 
