@@ -110,13 +110,14 @@ async def migrate(address: PostgresAddress) -> tuple[int, int]:
             before = await found_version(link.connection)
             if not before:
                 raise StoreRefusedError(f"there is no store at {address}: run `rgs init` first", address=str(address))
-            todo = steps(KIND)
-            if before > len(todo):
+            known = steps(KIND)
+            if not known[0].version <= before <= known[-1].version:
                 verify_version(before, KIND, str(address))
-            if before < len(todo):
+            todo = [step for step in known if step.version > before]
+            if todo:
                 await verify_unheld(link, address)
-            await _apply(link, todo[before:])
-            return before, len(todo)
+            await _apply(link, todo)
+            return before, known[-1].version
     finally:
         await link.close()
 

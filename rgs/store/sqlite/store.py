@@ -140,12 +140,12 @@ def migrate_store(path: Path) -> tuple[int, int]:
         raise StoreRefusedError(f"there is no store at {path}: run `rgs init` first", path=path)
     with holding(path), contextlib.closing(connect(path)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        before, todo = found_version(connection), steps(KIND)
-        if not 0 < before <= len(todo):
+        before, known = found_version(connection), steps(KIND)
+        if not known[0].version <= before <= known[-1].version:
             verify_version(before, KIND, str(path))
-        _apply_steps(connection, todo[before:])
+        _apply_steps(connection, [step for step in known if step.version > before])
         connection.execute("COMMIT")
-        return before, len(todo)
+        return before, known[-1].version
 
 
 def rewrite(path: Path) -> None:

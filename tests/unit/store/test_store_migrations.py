@@ -28,6 +28,11 @@ from tests.support.store.shelf import (
     ulid,
 )
 
+
+def newest(kind: str) -> int:
+    return steps(kind)[-1].version
+
+
 NEXT = "CREATE TABLE extra (n BIGINT);\nINSERT INTO extra SELECT version FROM sessions;\n"
 BROKEN = NEXT + "INSERT INTO nowhere VALUES (1);\n"  # noqa: S608
 
@@ -44,7 +49,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
         folder = tmp_path_factory.mktemp("migrations")
         for kind in ("sqlite", "postgres"):
             shutil.copytree(str(genuine.joinpath(kind)), folder / kind)
-            (folder / kind / f"{len(steps(kind)) + 1:04}.sql").write_text(script, "ascii")
+            (folder / kind / f"{newest(kind) + 1:04}.sql").write_text(script, "ascii")
         monkeypatch.setattr("rgs.store.migrations.resources.files", lambda _: folder)
 
     return planted
@@ -60,7 +65,7 @@ async def with_data(folder: Path) -> None:
 
 async def test_a_store_is_brought_up_with_its_data(tmp_path: Path, either_store: str, plant: Plant) -> None:
     await with_data(tmp_path)
-    before, known = await stored(tmp_path), len(steps(either_store))
+    before, known = await stored(tmp_path), newest(either_store)
     plant(NEXT)
     for opening in (open_store, open_reads, open_parties):
         with pytest.raises(StoreRefusedError, match="rgs migrate"):
@@ -75,7 +80,7 @@ async def test_a_store_is_brought_up_with_its_data(tmp_path: Path, either_store:
 
 async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, either_store: str, plant: Plant) -> None:
     await with_data(tmp_path)
-    known = str(len(steps(either_store)))
+    known = str(newest(either_store))
     plant(BROKEN)
     with pytest.raises(Exception, match="nowhere"):
         await migrate_store(address_of(tmp_path))
@@ -90,6 +95,18 @@ async def test_a_newer_store_is_refused_and_stays_as_it_is(tmp_path: Path) -> No
     for work in (open_store, open_reads, migrate_store):
         with pytest.raises(StoreRefusedError, match="schema 99"):
             await work(address_of(tmp_path))
+
+
+async def test_a_store_from_before_the_first_release_is_refused_in_one_line(tmp_path: Path) -> None:
+    await with_data(tmp_path)
+    await change_by_hand(tmp_path, "UPDATE meta SET value = '7' WHERE key = 'schema'")
+    for work in (open_store, open_reads, open_parties, migrate_store):
+        with pytest.raises(
+            StoreRefusedError, match=r"schema 7, of a version before 0\.1\.0.*use the version"
+        ) as refused:
+            await work(address_of(tmp_path))
+        assert "\n" not in str(refused.value)
+    assert await table(tmp_path, "SELECT value FROM meta WHERE key = 'schema'") == [("7",)]
 
 
 async def test_there_must_be_a_store_to_migrate(tmp_path: Path, either_store: str) -> None:
@@ -110,11 +127,11 @@ async def test_a_file_that_a_server_holds_is_not_migrated(tmp_path: Path, either
 async def test_a_database_that_a_node_lives_in_is_not_migrated(
     tmp_path: Path, plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = len(steps("postgres"))
+    known = newest("postgres")
     async with open_shelf(tmp_path) as store, open_shelf(tmp_path, started=False) as late:
         await store.commit(opened(session(1)))
         plant(NEXT)
-        refusal = f"{NAME}, started [0-9]+ s ago, its lease ends in (60|5[0-9]) s: stop these nodes"
+        refusal = f"{NAME}, begun [0-9]+ s ago, its lease ends in (60|5[0-9]) s: stop these nodes"
         with pytest.raises(StoreRefusedError, match=refusal) as refused:
             await migrate_store(address_of(tmp_path))
         assert refused.value.metadata["value"] == "1"
@@ -137,7 +154,7 @@ async def test_a_refused_migration_names_some_and_counts_all(tmp_path: Path, pla
             " last_id, lease_ms) SELECT 'other-b1-w' || n, 'other', 1, n, 1, 0, 0, 0, n, 0, 9000000000000"
             " FROM generate_series(1, 7) AS n",
         )
-        assert await migrate_store(address_of(tmp_path)) == (len(steps("postgres")),) * 2, "nothing to do, no harm"
+        assert await migrate_store(address_of(tmp_path)) == (newest("postgres"),) * 2, "nothing to do, no harm"
         plant(NEXT)
         with pytest.raises(StoreRefusedError, match=r"node-1-b1-w0.*other-b1-w4.*; and 3 more: stop"):
             await migrate_store(address_of(tmp_path))

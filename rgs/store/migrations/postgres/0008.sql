@@ -1,4 +1,4 @@
--- The first schema of the main store (PostgreSQL). Money in minor units, times in milliseconds since 1970, hashes as
+-- The schema of the main store from version 0.1.0 on (PostgreSQL). Money in minor units, times in milliseconds since 1970, hashes as
 -- bytes; flags are integers, as in the store's other form.
 --
 -- Keys. The primary key of a table leads with what it would be distributed by: sessions and all that hangs on one by
@@ -23,7 +23,8 @@ CREATE TABLE certificates (
   fingerprint TEXT PRIMARY KEY,
   party TEXT NOT NULL REFERENCES parties (party),
   added_ms BIGINT NOT NULL,
-  removed_ms BIGINT
+  removed_ms BIGINT,
+  last_ms BIGINT -- when it ends by itself
 );
 
 CREATE TABLE instances (
@@ -78,6 +79,12 @@ CREATE TABLE sessions (
   pending_operation TEXT NOT NULL,
   link_no BIGINT NOT NULL,
   link_hash TEXT NOT NULL,
+  funding TEXT NOT NULL CHECK (funding IN ('participation', 'seamless')),
+  -- Of a session that is funded bet by bet: what its wallet reported last, when, and what had been credited to it by
+  -- then. Written beside the session's version, for it decides nothing; time 0: nothing was reported yet.
+  wallet_balance_minor BIGINT NOT NULL DEFAULT 0,
+  wallet_credited_minor BIGINT NOT NULL DEFAULT 0,
+  wallet_balance_ms BIGINT NOT NULL DEFAULT 0,
   last_id BIGINT NOT NULL, -- of its newest statement
   CHECK (bought_minor - staked_minor + returned_minor - paid_out_minor >= 0),
   CHECK (ended = 0 OR bought_minor - staked_minor + returned_minor = paid_out_minor)
@@ -85,6 +92,8 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_operator ON sessions (operator, id);
 CREATE INDEX sessions_by_player ON sessions (operator, player, id);
 CREATE INDEX sessions_not_closed ON sessions (operator, id) WHERE status <> 'closed';
+-- The sessions of one player that are not closed: found without passing by all that are.
+CREATE INDEX sessions_not_closed_of ON sessions (operator, player, id) WHERE status <> 'closed';
 
 CREATE TABLE rounds (
   id BIGINT NOT NULL,
@@ -217,19 +226,29 @@ END $$;
 CREATE TABLE operations (
   operation_id TEXT PRIMARY KEY,
   session_id TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close')),
-  status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed')),
+  kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close', 'start', 'act', 'credit')),
+  status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed', 'undone')),
   party TEXT NOT NULL,
   method TEXT NOT NULL,
   request_id TEXT NOT NULL,
   digest BYTEA NOT NULL,
   amount_minor BIGINT NOT NULL,
   purchase_no BIGINT NOT NULL,
-  created_ms BIGINT NOT NULL
+  created_ms BIGINT NOT NULL,
+  detail TEXT NOT NULL, -- canonical JSON of what the request asked, where columns do not say it
+  progress INTEGER NOT NULL, -- how far money is known to have moved (rgs.store.changes.OperationProgress)
+  attempts BIGINT NOT NULL,
+  next_ms BIGINT NOT NULL,
+  reason TEXT NOT NULL,
+  refusal TEXT NOT NULL DEFAULT '' -- of one that came to nothing (rgs.service.money.refusals)
 );
-CREATE UNIQUE INDEX operations_pending ON operations (session_id) WHERE status = 'pending';
+-- One operation at a time in a session; what it owes the player waits beside it.
+CREATE UNIQUE INDEX operations_pending ON operations (session_id) WHERE status = 'pending' AND kind <> 'credit';
 CREATE INDEX operations_pending_in_order ON operations (operation_id) WHERE status = 'pending';
--- A request has one operation that is under way or done: two nodes that were sent it at once cannot both begin.
+CREATE INDEX operations_credits ON operations (session_id, operation_id) WHERE status = 'pending' AND kind = 'credit';
+CREATE INDEX pending_credits ON operations (operation_id) WHERE status = 'pending' AND kind IN ('end', 'credit');
+-- A request has one operation that is under way or done, for ever: two nodes that were sent it at once cannot both begin,
+-- and `OpenSession` has no number by which a late repeat would be missed.
 CREATE UNIQUE INDEX operations_by_request ON operations (party, request_id, method) WHERE status <> 'failed';
 
 CREATE TABLE stage_reports (
@@ -301,4 +320,58 @@ CREATE TABLE large_wins (
   session_id TEXT NOT NULL,
   won_minor BIGINT NOT NULL,
   end_ms BIGINT NOT NULL
+);
+
+-- What the regulator has refused: set aside until an admin releases it. kind stages: of a session; kind alignment: of
+-- `operator:currency:day`.
+CREATE TABLE held_reports (
+  kind TEXT NOT NULL CHECK (kind IN ('stages', 'alignment')),
+  subject TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  since_ms BIGINT NOT NULL,
+  PRIMARY KEY (kind, subject)
+);
+
+-- What the regulator is told of one operator's day in one currency, by the time of each event, kept in the commits
+-- that bring it about; `aligned` is the sums as they were told last.
+CREATE TABLE regulator_days (
+  operator TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  day TEXT NOT NULL,
+  purchases BIGINT NOT NULL,
+  bought_minor BIGINT NOT NULL,
+  stages BIGINT NOT NULL,
+  staked_minor BIGINT NOT NULL,
+  returned_minor BIGINT NOT NULL,
+  ends BIGINT NOT NULL,
+  final_balance_minor BIGINT NOT NULL,
+  aligned TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (operator, day, currency)
+);
+CREATE INDEX regulator_days_by_day ON regulator_days (day);
+
+-- The watch over returns: counts by ruleset, how far the statements of each instance are counted, and rounds that were
+-- open for too long to be waited for.
+
+CREATE TABLE returns (
+  ruleset_sha256 TEXT NOT NULL PRIMARY KEY,
+  ruleset_id TEXT NOT NULL,
+  version BIGINT NOT NULL,
+  tally TEXT NOT NULL -- canonical JSON (rgs.core.returns.tally)
+);
+
+CREATE TABLE returns_read (
+  instance TEXT NOT NULL PRIMARY KEY,
+  statement_no BIGINT NOT NULL,
+  before_no BIGINT NOT NULL
+);
+
+CREATE TABLE returns_late (
+  round_id TEXT NOT NULL PRIMARY KEY
+);
+
+-- The operators' own tokens of sessions that are not closed, sealed (rgs.service.sealing).
+CREATE TABLE session_tokens (
+  session_id TEXT NOT NULL PRIMARY KEY,
+  sealed BYTEA NOT NULL
 );

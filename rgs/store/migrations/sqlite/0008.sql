@@ -1,4 +1,4 @@
--- The first schema of the main store (SQLite). Money in minor units, times in milliseconds since 1970, hashes as bytes.
+-- The schema of the main store from version 0.1.0 on (SQLite). Money in minor units, times in milliseconds since 1970, hashes as bytes.
 -- Text keys stand in unique indexes beside an integer rowid: appends stay at the right edge of the tables.
 
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -14,7 +14,8 @@ CREATE TABLE certificates (
   fingerprint TEXT NOT NULL PRIMARY KEY,
   party TEXT NOT NULL REFERENCES parties (party),
   added_ms INTEGER NOT NULL,
-  removed_ms INTEGER
+  removed_ms INTEGER,
+  last_ms INTEGER -- when it ends by itself
 ) WITHOUT ROWID;
 
 CREATE TABLE instances (
@@ -65,12 +66,20 @@ CREATE TABLE sessions (
   pending_operation TEXT NOT NULL,
   link_no INTEGER NOT NULL,
   link_hash TEXT NOT NULL,
+  funding TEXT NOT NULL CHECK (funding IN ('participation', 'seamless')),
+  -- Of a session that is funded bet by bet: what its wallet reported last, when, and what had been credited to it by
+  -- then. Written beside the session's version, for it decides nothing; time 0: nothing was reported yet.
+  wallet_balance_minor INTEGER NOT NULL DEFAULT 0,
+  wallet_credited_minor INTEGER NOT NULL DEFAULT 0,
+  wallet_balance_ms INTEGER NOT NULL DEFAULT 0,
   CHECK (bought_minor - staked_minor + returned_minor - paid_out_minor >= 0),
   CHECK (ended = 0 OR bought_minor - staked_minor + returned_minor = paid_out_minor)
 );
 CREATE INDEX sessions_by_operator ON sessions (operator, id);
 CREATE INDEX sessions_by_player ON sessions (operator, player, id);
 CREATE INDEX sessions_not_closed ON sessions (operator, id) WHERE status <> 'closed';
+-- The sessions of one player that are not closed: found without passing by all that are.
+CREATE INDEX sessions_not_closed_of ON sessions (operator, player, id) WHERE status <> 'closed';
 
 CREATE TABLE rounds (
   id INTEGER PRIMARY KEY,
@@ -152,18 +161,30 @@ CREATE UNIQUE INDEX answers_by_request ON answers (request_id, method, party);
 CREATE TABLE operations (
   operation_id TEXT NOT NULL PRIMARY KEY,
   session_id TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close')),
-  status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed')),
+  kind TEXT NOT NULL CHECK (kind IN ('open', 'purchase', 'end', 'close', 'start', 'act', 'credit')),
+  status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed', 'undone')),
   party TEXT NOT NULL,
   method TEXT NOT NULL,
   request_id TEXT NOT NULL,
   digest BLOB NOT NULL,
   amount_minor INTEGER NOT NULL,
   purchase_no INTEGER NOT NULL,
-  created_ms INTEGER NOT NULL
+  created_ms INTEGER NOT NULL,
+  detail TEXT NOT NULL, -- canonical JSON of what the request asked, where columns do not say it
+  progress INTEGER NOT NULL, -- how far money is known to have moved (rgs.store.changes.OperationProgress)
+  attempts INTEGER NOT NULL,
+  next_ms INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  refusal TEXT NOT NULL DEFAULT '' -- of one that came to nothing (rgs.service.money.refusals)
 ) WITHOUT ROWID;
-CREATE UNIQUE INDEX operations_pending ON operations (session_id) WHERE status = 'pending';
-CREATE UNIQUE INDEX operations_by_request ON operations (request_id, method, party) WHERE status = 'pending';
+-- One operation at a time in a session; what it owes the player waits beside it.
+CREATE UNIQUE INDEX operations_pending ON operations (session_id) WHERE status = 'pending' AND kind <> 'credit';
+CREATE INDEX operations_in_order ON operations (operation_id) WHERE status = 'pending';
+CREATE INDEX operations_credits ON operations (session_id, operation_id) WHERE status = 'pending' AND kind = 'credit';
+CREATE INDEX pending_credits ON operations (operation_id) WHERE status = 'pending' AND kind IN ('end', 'credit');
+CREATE UNIQUE INDEX operations_by_request ON operations (request_id, method, party) WHERE status IN ('pending', 'undone');
+-- A request opens one session, for ever: `OpenSession` has no number by which a late repeat would be missed.
+CREATE UNIQUE INDEX operations_opened ON operations (request_id, party) WHERE kind = 'open' AND status = 'done';
 
 CREATE TABLE stage_reports (
   id INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again: a row is deleted by its number
@@ -236,4 +257,58 @@ CREATE TABLE large_wins (
   session_id TEXT NOT NULL,
   won_minor INTEGER NOT NULL,
   end_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What the regulator has refused: set aside until an admin releases it. kind stages: of a session; kind alignment: of
+-- `operator:currency:day`.
+CREATE TABLE held_reports (
+  kind TEXT NOT NULL CHECK (kind IN ('stages', 'alignment')),
+  subject TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  since_ms INTEGER NOT NULL,
+  PRIMARY KEY (kind, subject)
+) WITHOUT ROWID;
+
+-- What the regulator is told of one operator's day in one currency, by the time of each event, kept in the commits
+-- that bring it about; `aligned` is the sums as they were told last.
+CREATE TABLE regulator_days (
+  operator TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  day TEXT NOT NULL,
+  purchases INTEGER NOT NULL,
+  bought_minor INTEGER NOT NULL,
+  stages INTEGER NOT NULL,
+  staked_minor INTEGER NOT NULL,
+  returned_minor INTEGER NOT NULL,
+  ends INTEGER NOT NULL,
+  final_balance_minor INTEGER NOT NULL,
+  aligned TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (operator, day, currency)
+) WITHOUT ROWID;
+CREATE INDEX regulator_days_by_day ON regulator_days (day);
+
+-- The watch over returns: counts by ruleset, how far the statements of each instance are counted, and rounds that were
+-- open for too long to be waited for.
+
+CREATE TABLE returns (
+  ruleset_sha256 TEXT NOT NULL PRIMARY KEY,
+  ruleset_id TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  tally TEXT NOT NULL -- canonical JSON (rgs.core.returns.tally)
+) WITHOUT ROWID;
+
+CREATE TABLE returns_read (
+  instance TEXT NOT NULL PRIMARY KEY,
+  statement_no INTEGER NOT NULL,
+  before_no INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE returns_late (
+  round_id TEXT NOT NULL PRIMARY KEY
+) WITHOUT ROWID;
+
+-- The operators' own tokens of sessions that are not closed, sealed (rgs.service.sealing).
+CREATE TABLE session_tokens (
+  session_id TEXT NOT NULL PRIMARY KEY,
+  sealed BLOB NOT NULL
 ) WITHOUT ROWID;
