@@ -131,7 +131,7 @@ async def test_a_database_that_a_node_lives_in_is_not_migrated(
     async with open_shelf(tmp_path) as store, open_shelf(tmp_path, started=False) as late:
         await store.commit(opened(session(1)))
         plant(NEXT)
-        refusal = f"{NAME}, begun [0-9]+ s ago, its lease ends in (60|5[0-9]) s: stop these nodes"
+        refusal = f"{NAME}, started [0-9]+ s ago, its lease ends in (60|5[0-9]) s: stop these nodes"
         with pytest.raises(StoreRefusedError, match=refusal) as refused:
             await migrate_store(address_of(tmp_path))
         assert refused.value.metadata["value"] == "1"
