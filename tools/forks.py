@@ -187,6 +187,6 @@ def limit(found: Map, tests: Iterable[str]) -> float:
     return 3 + 10 * sum(found.cost[test] for test in tests)
 
 
-def house(root: Path) -> set[str]:
+def own_packages(root: Path) -> set[str]:
     """The packages below the root, which forks import anew."""
     return {path.parent.name for path in root.glob("*/*.py")} | {"conftest", "__main__"}

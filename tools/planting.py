@@ -40,9 +40,9 @@ from tools.forks import (
     Tests,
     Verdict,
     bound_cpu,
-    house,
     limit,
     load_profile,
+    own_packages,
     run_all,
 )
 from tools.mutations import Mutant
@@ -105,7 +105,7 @@ class Warm:
         for path in {each.path for each in self._mutants}:
             for line, tests in self.measured.get_data().contexts_by_lineno(str(self._root / path)).items():
                 made.covering[path, line] = set(tests)
-        made.modules = [name for name in sys.modules if name.split(".")[0] not in house(self._root)]
+        made.modules = [name for name in sys.modules if name.split(".")[0] not in own_packages(self._root)]
         return made
 
     def _apart(self, items: Sequence[pytest.Item], file: Path) -> Map:
@@ -262,7 +262,7 @@ class Profiled:
 def import_job(
     mutant: Mutant | None, root: Path, tests: Tests, found: Map, scratch: Path, mark: Callable[[int], None]
 ) -> int:
-    """Run test files, the likely ones first, in a process that has imported nothing of the house yet."""
+    """Run test files, the likely ones first, in a process that has imported nothing of the project yet."""
     if mutant:
         source = mutant.applied_to((root / mutant.path).read_bytes())
         sys.meta_path.insert(0, Finder(mutant.path, root, source))

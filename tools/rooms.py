@@ -27,7 +27,7 @@ def boxes(rooms: Sequence[Room] = ROOMS) -> dict[str, list[Room]]:
         if room.prefix.startswith((*ENTRANCES, *OUTSIDE)):
             continue
         around = max((name for name in found if room.prefix.startswith(f"{name}/")), key=len, default="")
-        if around and (room.prefix.endswith(".py") or around.replace("/", ".") in room.house):
+        if around and (room.prefix.endswith(".py") or around.replace("/", ".") in room.ours):
             found[around].append(room)
         elif room.prefix.endswith("/"):
             found[room.prefix.rstrip("/")] = [room]
@@ -41,7 +41,7 @@ def granted(rooms: Sequence[Room] = ROOMS) -> dict[str, dict[str, set[str]]]:
     box_of = {room.prefix: name for name, rows in drawn.items() for room in rows}
     found: dict[str, dict[str, set[str]]] = {}
     for box, rows in drawn.items():
-        names = dict.fromkeys(name for room in rows for name in room.house)
+        names = dict.fromkeys(name for room in rows for name in room.ours)
         leads = {name: {box_of[prefix] for prefix in holders(name, rooms) if prefix in box_of} for name in names}
         found[box] = {name: others - {box} for name, others in leads.items() if others - {box}}
     return found

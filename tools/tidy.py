@@ -17,12 +17,14 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import Final
 
+from tools.words import check_names, check_prose
+
 MAX_LINES: Final = 500
 LONG_FILES: Final = {"rgs/integrity/manifest_verify.py", "tests/verifier/independent_verifier.py"}
 """One file each by design: outsiders' verifiers, to be read and carried away alone."""
 GENERATED_FILES: Final = ("rgs/v1/", "rgs/wallet/", "rgs/regulator/")
 GENERATED_MODULE: Final = re.compile(r"rgs(\.\w+)?\.v\d+(\.|$)")
-HOUSE: Final = {"rng", "rgs", "certification", "examples", "bench", "tests", "tools"}
+PROJECT: Final = {"rng", "rgs", "certification", "examples", "bench", "tests", "tools"}
 PRODUCT: Final = ("rng/", "rgs/", "certification/", "examples/")
 
 
@@ -49,7 +51,7 @@ class Room:
     """The imports allowed below `prefix`, besides the standard library. The longest prefix that fits applies."""
 
     prefix: str
-    house: tuple[str, ...] = ()  # modules (with all below) or single names of ours
+    ours: tuple[str, ...] = ()  # modules (with all below) or single names of ours
     libraries: tuple[str, ...] | None = ()  # of others; None: any
     generated: bool = False  # the code made from protos/
 
@@ -165,7 +167,7 @@ ROOMS: Final = (
     Room("rgs/integrity/launcher.py", ("rgs.integrity", "rgs.cli")),
     Room("rgs/__main__.py", ("rgs.integrity",)),
     Room("examples/", ("examples",), None, generated=True),
-    *(Room(prefix, tuple(HOUSE), None, generated=True) for prefix in ("bench/", "tests/", "tools/")),
+    *(Room(prefix, tuple(PROJECT), None, generated=True) for prefix in ("bench/", "tests/", "tools/")),
 )
 ENTRANCES: Final = ("rgs/integrity/launcher.py", "rgs/__main__.py")
 """Where a process begins. They alone import the command line, and of the product only they import each other."""
@@ -240,12 +242,12 @@ def check(path: str, source: str) -> list[Finding]:
     """All findings of one file. `path` is relative to the repository, with slashes; only Python is read as a tree."""
     if path.startswith(GENERATED_FILES):
         return []
-    findings = set(check_text(path, source))
+    findings = set(check_text(path, source)) | {Finding(path, *found) for found in check_prose(path, source)}
     if path.endswith(".py"):
         tree = ast.parse(source, path)
         findings |= {
             Finding(path, line, rule, what)
-            for rule_of in (check_imports, check_entitled, check_core, check_sql, check_classes)
+            for rule_of in (check_imports, check_entitled, check_core, check_sql, check_classes, check_names)
             for line, rule, what in rule_of(path, tree)
         }
     return sorted(findings)
@@ -270,14 +272,14 @@ def check_imports(path: str, tree: ast.Module) -> Rule:
         return
     for line, target in imports(path, tree):
         top = target.split(".")[0]
-        if top not in HOUSE:
+        if top not in PROJECT:
             if top in sys.stdlib_module_names or room.libraries is None or top in room.libraries:
                 continue
             yield line, "import", f"{room.prefix} may not import the library {top}"
         elif GENERATED_MODULE.match(target):
             if not room.generated:
                 yield line, "generated code", f"{room.prefix} may not import {target}"
-        elif not any(reaches(target, allowed) for allowed in room.house):
+        elif not any(reaches(target, allowed) for allowed in room.ours):
             yield line, "import", f"{room.prefix} may not import {target}"
         elif not path.startswith((*ENTRANCES, *OUTSIDE)) and any(reaches(target, module_of(way)) for way in ENTRANCES):
             yield line, "import", f"{target} begins a process: only {' and '.join(ENTRANCES)} may import it"
@@ -370,7 +372,7 @@ def climbs(rooms: Sequence[Room] = ROOMS) -> list[str]:
         before = [other.prefix for other in rooms[: place + 1]]
         found += [
             f"{room.prefix} may import {name}, which stands further out"
-            for name in room.house
+            for name in room.ours
             if not any(prefix in before for prefix in holders(name, rooms)) and name != "rgs.__version__"
         ]
     return found

@@ -26,8 +26,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from rgs.core.errors import RgsError
-from rgs.core.views import RoundView, SessionView
-from rgs.service.callers import RoundMovedError
+from rgs.core.views import RoundChangedError, RoundView, SessionView
 from rgs.v1 import play_pb2
 
 DOMAIN: Final = "rgs.v1"
@@ -257,8 +256,9 @@ def status_of(
         retry = RetryInfo()
         retry.retry_delay.FromMilliseconds(retry_ms)
         status.details.append(_packed(retry))
-    if isinstance(error, RoundMovedError) and to_act_response is not None:
-        status.details.append(_packed(to_act_response(error.session, error.round)))
+    moved = error if isinstance(error, RoundChangedError) else None
+    if moved and moved.session and moved.round and to_act_response is not None:
+        status.details.append(_packed(to_act_response(moved.session, moved.round)))
     if status.ByteSize() > STATUS_BYTES_MAX:
         return _status(row.code, error.message, reason, {"truncated": "true"})
     return status

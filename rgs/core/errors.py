@@ -295,12 +295,6 @@ class CertificateKnownError(RgsError):
     reason = "CERTIFICATE_KNOWN"
 
 
-class RoundChangedError(RgsError):
-    """The round is not at the version that the request names; the fresh view travels with the error."""
-
-    reason = "ROUND_CHANGED"
-
-
 class SessionChangedError(RgsError):
     """Another request changed the session at the same time: read it again and decide again."""
 

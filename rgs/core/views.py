@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rgs.core import games
 from rgs.core.cards import format_cards
+from rgs.core.errors import RgsError
 from rgs.core.games.types import Action, LegalAction, Phase, Seat, SeatView, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
@@ -200,3 +201,21 @@ def _purchase_left(session: Session, jurisdiction: Jurisdiction) -> int:
     if session.participation.ended or session.is_seamless:
         return 0
     return max(0, jurisdiction.participation_cap_minor - session.participation.bought_minor)
+
+
+class RoundChangedError(RgsError):
+    """The round is not at the version that the request names. It may carry session and round as they are now."""
+
+    reason = "ROUND_CHANGED"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        session: SessionView | None = None,
+        round_: RoundView | None = None,
+        field: str | None = None,
+        **metadata: object,
+    ) -> None:
+        super().__init__(message, field=field, **metadata)
+        self.session, self.round = session, round_

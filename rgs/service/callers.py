@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from weakref import WeakValueDictionary
 
-from rgs.core.errors import IdempotencyConflictError, RoundChangedError
+from rgs.core.errors import IdempotencyConflictError
 from rgs.core.views import RoundView, SessionView
 from rgs.store.changes import Answer
 
@@ -44,17 +44,6 @@ Encode = Callable[[str, SessionView, RoundView | None], bytes]
 """(method, session, round) -> the response's bytes without its statement. The api layer gives this function: what is
 stored is what is sent.
 """
-
-
-class RoundMovedError(RoundChangedError):
-    """ROUND_CHANGED with the view as it is now."""
-
-    def __init__(
-        self, message: str, *, session: SessionView, round_: RoundView, field: str | None = None, **metadata: object
-    ) -> None:
-        super().__init__(message, field=field, **metadata)
-        self.session = session
-        self.round = round_
 
 
 def verify_same_content(stored: object, given: object, request_id: str, method: str) -> None:

@@ -171,7 +171,8 @@ MONEY_COUNTS: Final = """SELECT (SELECT coalesce(sum(n), 0) FROM joined WHERE ke
     (SELECT count(*) FROM transfers WHERE transaction_id NOT IN (SELECT key FROM money)),
     (SELECT count(*) FROM wallet WHERE transaction_id NOT IN (SELECT key FROM money))"""
 MONEY_REPEATED: Final = """INSERT INTO money SELECT transaction_id FROM wallet GROUP BY transaction_id
-    HAVING count(*) > 1 UNION SELECT transaction_id FROM transfers GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"""
+    HAVING count(*) > 1 UNION SELECT transaction_id FROM transfers GROUP BY transaction_id
+    HAVING count(*) > 1 ORDER BY 1"""
 TRANSFERS_ALL: Final = (
     "INSERT INTO money SELECT transaction_id FROM transfers GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"
 )
@@ -279,7 +280,8 @@ NAME_SESSIONS: Final = (
         regulator_participation_id = s.regulator_participation_id FROM sessions s WHERE seats.session_id = s.session_id
         AND (seats.regulator_session_id = '' OR seats.regulator_participation_id = '')""",
     """UPDATE transfers SET regulator_session_id = s.regulator_session_id,
-        regulator_participation_id = s.regulator_participation_id FROM sessions s WHERE transfers.session_id = s.session_id
+        regulator_participation_id = s.regulator_participation_id FROM sessions s
+        WHERE transfers.session_id = s.session_id
         AND (transfers.regulator_session_id = '' OR transfers.regulator_participation_id = '')""",
 )
 NAME_PURCHASES: Final = """UPDATE transfers SET transaction_id = p.transaction_id
@@ -382,7 +384,8 @@ SELECT_BREAKS: Final = """SELECT document, break_id IN (SELECT break_id FROM ear
     ORDER BY priority, time_ms, subject, break_id"""
 SELECT_GONE: Final = """SELECT class, subject, break_id FROM earlier
     WHERE break_id NOT IN (SELECT break_id FROM breaks) ORDER BY class, subject, break_id"""
-COUNTS: Final = """SELECT (SELECT count(*) FROM transfers), (SELECT count(*) FROM seats), (SELECT count(*) FROM sessions),
+COUNTS: Final = """SELECT (SELECT count(*) FROM transfers), (SELECT count(*) FROM seats),
+    (SELECT count(*) FROM sessions),
     (SELECT count(*) FROM wallet), (SELECT count(*) FROM receipts), (SELECT count(*) FROM r_sessions),
     (SELECT count(*) FROM r_purchases), (SELECT count(*) FROM r_stages), (SELECT count(*) FROM r_ends),
     (SELECT count(*) FROM wallet WHERE book IN ('embedded', 'simulated')),

@@ -147,9 +147,10 @@ UPDATE_ROUND: Final = ROUNDS.update(is_versioned=True)
 INSERT_OPERATION: Final = OPERATIONS.insert + (
     " ON CONFLICT (operation_id) DO UPDATE SET status = excluded.status, progress = excluded.progress,"
     " attempts = excluded.attempts, next_ms = excluded.next_ms, reason = excluded.reason, refusal = excluded.refusal"
-    " WHERE operations.status = 'pending' AND (excluded.status <> 'pending' OR excluded.progress >= operations.progress)"
+    " WHERE operations.status = 'pending'"
+    " AND (excluded.status <> 'pending' OR excluded.progress >= operations.progress)"
 )
-"""An ended operation stays as it is, and a stage never falls: a late note changes nothing."""
+"""An ended operation stays as it is, and its progress never falls: a late note changes nothing."""
 INSERT_TOTALS: Final = TOTALS.insert + TOTALS.adding()
 INSERT_DAY: Final = DAYS.insert + DAYS.adding()
 INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"

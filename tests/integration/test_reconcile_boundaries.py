@@ -17,9 +17,9 @@ from rgs.core.reconcile.facts import (
     RegulatorSession,
     SeatFact,
     SessionFact,
+    SignedTransfer,
     Stage,
     Ticket,
-    SignedTransfer,
     WalletRow,
 )
 from rgs.core.reconcile.matching import Terms
@@ -485,8 +485,12 @@ def test_a_purchase_takes_the_id_that_the_regulator_was_told(
 ) -> None:
     lost = replace(TRANSFER, transaction_id="")
     take(
-        store, tmp_path, replace(lost, **transfer), replace(TICKET, **ticket), replace(lost, statement="h2", purchase_no=7),
-    )  # fmt: skip
+        store,
+        tmp_path,
+        replace(lost, **transfer),
+        replace(TICKET, **ticket),
+        replace(lost, statement="h2", purchase_no=7),
+    )
     left = named(store)
     assert left == ({"h2"} if named_as else {"h1", "h2"})
     assert reported(store, "statement, transaction_id", "transfers") == ([("h1", named_as)] if named_as else [])

@@ -1,4 +1,4 @@
-"""What was signed before version 0.1.0 verifies with the verifier of its time; the log's format has not changed since."""
+"""What was signed before version 0.1.0 verifies with the verifier of its time; its log, by C2SP alone."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_a_planted_fault_of_the_glossary_is_named() -> None:
     head = "| term | meaning | source | Italian |\n|---|---|---|---|\n"
     good = "| ante | The base bet. | U-5 | |\n| transfer | One debit. | `transfer` | |\n"
     assert faults_of_glossary(head + good, "transfer") == []
-    assert faults_of_glossary(head + good, "transfer") == ["transfer: no code says transfer"]
+    assert faults_of_glossary(head + good, "ante") == ["transfer: no code says transfer"]
     assert faults_of_glossary(head + good + "| book | An account. | ours | |\n", "transfer") == [
         "transfer: not in its place, or twice"
     ]

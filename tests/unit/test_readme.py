@@ -20,7 +20,7 @@ from rgs.devkit.terminal.screen import Screen
 from rgs.v1 import common_pb2 as v1
 from tests.unit.core.games.test_games_settling import seat_of
 from tests.unit.test_pages import LINK
-from tools.tidy import HOUSE
+from tools.tidy import PROJECT
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -104,7 +104,7 @@ def test_its_round_is_what_the_terminal_shows_and_what_the_rules_give() -> None:
 def folders() -> set[str]:
     """Of the tree: the project's own, and in place of `rgs/` the rooms in it."""
     rooms = {f"rgs/{path.name}" for path in (ROOT / "rgs").iterdir() if any(path.rglob("*.py"))}
-    return {f"{name}/" for name in (HOUSE - {"rgs"}) | rooms | {"docs", "protos"}}
+    return {f"{name}/" for name in (PROJECT - {"rgs"}) | rooms | {"docs", "protos"}}
 
 
 def test_its_map_names_every_room_once_and_nothing_else() -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tools.tidy import HOUSE, OUTSIDE, ROOMS, Room, check, climbs, module_of
+from tools.tidy import OUTSIDE, PROJECT, ROOMS, Room, check, climbs, module_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = {".py", ".sql", ".proto"}
 
 
 def project_files() -> list[str]:
-    paths = (path for top in sorted(HOUSE | {"protos"}) for path in (ROOT / top).rglob("*"))
+    paths = (path for top in sorted(PROJECT | {"protos"}) for path in (ROOT / top).rglob("*"))
     return [path.relative_to(ROOT).as_posix() for path in paths if path.suffix in SUFFIXES]
 
 
@@ -268,6 +268,6 @@ def test_the_table_says_nothing_that_does_not_exist() -> None:
     for room in ROOMS:
         assert any(path.startswith(room.prefix) for path in paths), room.prefix
     names = {module_of(path) for path in paths if path.endswith(".py")}
-    named = {name for room in ROOMS if not room.prefix.startswith(OUTSIDE) for name in room.house}
+    named = {name for room in ROOMS if not room.prefix.startswith(OUTSIDE) for name in room.ours}
     for module, _, name in (one.rpartition(".") for one in named - names):
         assert hasattr(import_module(module), name), f"{module}.{name}"

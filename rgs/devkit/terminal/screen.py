@@ -65,11 +65,12 @@ class Screen:
             self._named("round", round_.game_code if round_ is not None else "-", justify="right"),
         )
         regulator = self.words("head.test_regulator" if session.test_regulator else "head.regulator")
+        ruleset = session.ruleset
         return Panel(
             Group(ids, money),
             title=f"[bold]{session.game_name}[/]",
             title_align="left",
-            subtitle=f"[dim]{session.ruleset.id} {session.ruleset.version} · {session.jurisdiction.id} · {regulator}[/]",
+            subtitle=f"[dim]{ruleset.id} {ruleset.version} · {session.jurisdiction.id} · {regulator}[/]",
             subtitle_align="right",
             border_style="dim",
             width=WIDTH,

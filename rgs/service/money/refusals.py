@@ -36,8 +36,8 @@ def refusal_of(operation: Operation) -> RgsError:
 def given_up(operation: Operation) -> TransactionRolledBackError:
     """The error of an operation that was given up for its `reason`, after its caller got an unknown outcome."""
     return TransactionRolledBackError(
-        f"{operation.method} {operation.request_id} was given up ({operation.reason}) and its debit rolled back: nothing was"
-        " taken; send it again with another request id",
+        f"{operation.method} {operation.request_id} was given up ({operation.reason}) and its debit rolled back:"
+        " nothing was taken; send it again with another request id",
         transaction_id=operation.operation_id,
         refusal=operation.reason,
     )

@@ -17,7 +17,6 @@ from rgs.core.errors import (
     NotFoundError,
     RegulatorUnavailableError,
     RgsError,
-    RoundChangedError,
     SessionChangedError,
     UnavailableError,
     WalletUnavailableError,
@@ -26,6 +25,7 @@ from rgs.core.rounds import rules_object
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import SALT_BYTES, private_hash
 from rgs.core.times import format_date, format_time
+from rgs.core.views import RoundChangedError
 from rgs.ports.regulator import ParticipationEnd, Purchase, Regulator, Rejection, SessionClose, SessionOpening
 from rgs.ports.wallet import Receipt, Transfer, TransferPurpose, Wallet
 from rgs.service.callers import Encode, Reply, verify_same_content

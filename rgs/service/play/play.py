@@ -45,9 +45,9 @@ from rgs.core.statements import (
 )
 from rgs.core.times import format_time
 from rgs.core.values import changed
-from rgs.core.views import RoundView, round_view
+from rgs.core.views import RoundChangedError, RoundView, round_view
 from rgs.service.availability import Availability
-from rgs.service.callers import Caller, Encode, Reply, RoundMovedError, SessionLocks, reply_of
+from rgs.service.callers import Caller, Encode, Reply, SessionLocks, reply_of
 from rgs.service.game_catalog import GameCatalog, moved, owned_session
 from rgs.service.instance import Instance
 from rgs.service.money.transfers import report_next_attempt
@@ -397,10 +397,10 @@ class Play:
         signed = await self.store.commit(change)
         return Reply(body, b"" if change.main is None else signed[change.main].envelope)
 
-    async def _moved(self, session: Session, round_: Round, version: int, now_ms: int) -> RoundMovedError:
+    async def _moved(self, session: Session, round_: Round, version: int, now_ms: int) -> RoundChangedError:
         """ROUND_CHANGED with the present view, also of a round that has ended."""
         final = b"" if round_.status is RoundStatus.OPEN else (await self.store.round_envelopes(round_.round_id))[1]
-        return RoundMovedError(
+        return RoundChangedError(
             f"round_version {version} is not {round_.version}, the present one",
             session=self.games.view(session, now_ms),
             round_=self.decks.view(round_, final, session.offer),

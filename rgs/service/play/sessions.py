@@ -184,9 +184,14 @@ class Sessions:
         operation = await self.store.pending_operation(session_id) if session.pending_operation else None
         if operation is not None:
             pending = PendingOperation(
-                operation.kind, operation.progress, operation.request_id, operation.amount_minor, operation.created_ms, operation.attempts,
+                operation.kind,
+                operation.progress,
+                operation.request_id,
+                operation.amount_minor,
+                operation.created_ms,
+                operation.attempts,
                 operation.reason,
-            )  # fmt: skip
+            )
             view = replace(view, pending=pending)
         return view, opening
 

@@ -86,8 +86,10 @@ async def submit_wallet(harness: ApiHarness, rows: Sequence[pb.WalletRow]) -> pb
 async def submit_receipts(harness: ApiHarness, lines: Sequence[bytes]) -> pb.Submission:
     requested = pb.SubmitReceiptsRequest
     stream = [
-        requested(header=header(currency="")), requested(receipts=map(receipt, lines)), requested(total_rows=len(lines)),
-    ]  # fmt: skip
+        requested(header=header(currency="")),
+        requested(receipts=map(receipt, lines)),
+        requested(total_rows=len(lines)),
+    ]
     submission: pb.Submission = (await books(harness).SubmitReceipts(iter(stream))).submission
     return submission
 

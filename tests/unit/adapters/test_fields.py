@@ -101,9 +101,15 @@ async def test_a_transfer_of_a_round_names_its_round(
 
 @pytest.mark.parametrize(
     ("method", "purpose"),
-    [("debit", TransferPurpose.PAYOUT), ("debit", TransferPurpose.RETURN), ("credit", TransferPurpose.PURCHASE), ("credit", TransferPurpose.BET),
-     ("rollback", TransferPurpose.PAYOUT), ("rollback", TransferPurpose.RETURN)],
-)  # fmt: skip
+    [
+        ("debit", TransferPurpose.PAYOUT),
+        ("debit", TransferPurpose.RETURN),
+        ("credit", TransferPurpose.PURCHASE),
+        ("credit", TransferPurpose.BET),
+        ("rollback", TransferPurpose.PAYOUT),
+        ("rollback", TransferPurpose.RETURN),
+    ],
+)
 async def test_money_moves_in_the_direction_of_its_purpose(
     wallet: Wallet, method: str, purpose: TransferPurpose
 ) -> None:

@@ -23,9 +23,9 @@ from rgs.api.errors_page import renewed
 from rgs.core import errors
 from rgs.core.errors import InvalidFieldError, RgsError, TooEarlyError, UnavailableError
 from rgs.core.tlog.checkpoints import EmptyRootError
+from rgs.core.views import RoundChangedError
 from rgs.node.clock import SystemClock
 from rgs.node.logging import Log
-from rgs.service.callers import RoundMovedError
 from rgs.service.sealing import TokenSealedError
 from rgs.store.changes import StoreAwayError
 from rgs.v1 import play_pb2
@@ -55,9 +55,9 @@ ROUND = view_of(*played("uth-solo", range(52), ()))
 
 
 def made(cls: type[RgsError], **metadata: object) -> RgsError:
-    if cls is RoundMovedError:
+    if cls is RoundChangedError:
         view = {"session": session_view(), "round_": ROUND}
-        return RoundMovedError("moved to 7", **view, field="here", value=7, **metadata)  # type: ignore[arg-type]
+        return RoundChangedError("moved to 7", **view, field="here", value=7, **metadata)  # type: ignore[arg-type]
     return cls("it is 7", field="here", value=7, **metadata)
 
 
@@ -90,7 +90,7 @@ def test_every_class_belongs_to_a_known_part_of_the_project() -> None:
         assert cls.__module__.startswith((*REACHES_CALLERS, *STAYS_INSIDE)), cls
 
 
-OF_ONE_REASON = (EmptyRootError, RoundMovedError, StoreAwayError, TokenSealedError)
+OF_ONE_REASON = (EmptyRootError, StoreAwayError, TokenSealedError)
 """Told apart inside, and the same to callers as the class above them."""
 
 
@@ -128,7 +128,7 @@ def test_a_reason_is_stable_text_with_a_meaning(reason: str) -> None:
         (errors.DeadlineTooShortError, "FAILED_PRECONDITION"),
         (errors.TooEarlyError, "FAILED_PRECONDITION"),
         (errors.IdempotencyConflictError, "ALREADY_EXISTS"),
-        (errors.RoundChangedError, "ABORTED"),
+        (RoundChangedError, "ABORTED"),
         (errors.SessionChangedError, "ABORTED"),
         (errors.RngUnavailableError, "UNAVAILABLE"),
         (errors.WalletUnavailableError, "UNAVAILABLE"),
@@ -176,7 +176,7 @@ def test_a_status_is_well_formed(cls: type[RgsError]) -> None:
         [row.retry_ms] if row.retry_ms else []
     )
     assert list(details(reported, play_pb2.ActResponse)) == (
-        [ENCODER.act(session_view(), ROUND)] if cls is RoundMovedError else []
+        [ENCODER.act(session_view(), ROUND)] if cls is RoundChangedError else []
     )
     sent: Any = rpc_status.to_status(reported)
     assert (sent.code, sent.details) == (row.code, reported.message)

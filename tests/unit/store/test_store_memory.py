@@ -10,7 +10,7 @@ import pytest
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.service.callers import RoundMovedError
+from rgs.core.views import RoundChangedError
 from rgs.store.changes import Change, RequestSeenError, SessionRaceError
 from rgs.store.interface import Store, StoreReads
 from tests.support.service.harness import open_harness
@@ -89,7 +89,7 @@ async def test_an_old_copy_does_no_harm(tmp_path: Path) -> None:
         await anna.act("check")
         store._memory._fresh, store._memory._session_of = old
         decision = replace(anna.decision("check"), round_version=1)  # as a client that sees the old copy
-        with pytest.raises(RoundMovedError) as moved:
+        with pytest.raises(RoundChangedError) as moved:
             await harness.send(decision)
         assert moved.value.round.round_version == 2, "an error from an old copy is looked at again"
         await anna.send(anna.decision("check"))

@@ -20,12 +20,12 @@ from rgs.core.errors import (
     InsufficientFundsError,
     RegulatorRefusedError,
     RgsError,
-    RoundChangedError,
     UnavailableError,
     WalletRefusedError,
     WalletUnavailableError,
 )
 from rgs.core.games.types import Action
+from rgs.core.views import RoundChangedError
 from rgs.service.money.refusals import format_refusal, parse_refusal
 from rgs.service.play.requests import Act, BuyParticipation, StartRound
 from rgs.store.address import PostgresAddress

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import InvalidFieldError, RoundOpenError
-from rgs.service.callers import Caller, Role, RoundMovedError
+from rgs.core.views import RoundChangedError
+from rgs.service.callers import Caller, Role
 from rgs.service.play.notices import Notice
 from rgs.service.play.sessions import OpenRound
 from tests.support.clocks import ManualClock
@@ -55,7 +56,7 @@ async def test_a_round_is_finished_by_rule_wherever_it_stands(
             "",
         )
         # The client goes on from there.
-        with pytest.raises(RoundMovedError) as moved:
+        with pytest.raises(RoundChangedError) as moved:
             await anna.act("fold")
         assert (moved.value.round.status.value, moved.value.round.phase.value) == ("settled", "showdown")
         view, opening = await harness.sessions.get(anna.caller, anna.session_id)

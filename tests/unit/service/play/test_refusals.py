@@ -35,7 +35,8 @@ from rgs.core.errors import (
     WalletUnavailableError,
 )
 from rgs.core.games.types import Action
-from rgs.service.callers import Caller, Role, RoundMovedError
+from rgs.core.views import RoundChangedError
+from rgs.service.callers import Caller, Role
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from tests.support.service.harness import ServiceHarness, round_document, session_document
 from tests.support.service.oracles import stored_statements, table
@@ -189,8 +190,8 @@ async def test_a_decision_at_another_version_gets_the_fresh_view(harness: Servic
     view, _ = await harness.sessions.get(anna.caller, anna.session_id)
     for version in (0, 1, 3):
         request = Act(harness.request_id(), anna.session_id, anna.round["round_id"], version, Action.CHECK)
-        error = await refused(harness, harness.send(request), RoundMovedError)
-        assert isinstance(error, RoundMovedError)
+        error = await refused(harness, harness.send(request), RoundChangedError)
+        assert isinstance(error, RoundChangedError)
         assert round_document(error.round) == anna.round
         assert session_document(error.session) == session_document(view)
         assert (error.field, error.metadata) == ("round_version", {"value": str(version), "limit": "2"})
