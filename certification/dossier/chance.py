@@ -193,8 +193,8 @@ def run_sp800_22(parameters: Mapping[str, Any], reported: Reported) -> Result:
     applicable = sum(family.applicable > 0 for family in verdict.families)
     return {
         "verdict": "not run" if verdict.word == "passed" and applicable < len(families) else verdict.word,
-        "reported": f"{count:,} sequences of {_SEQUENCE_BITS:,} bits, {applicable} of {len(families)} tests applicable, "
-        f"{len(verdict.rejected)} rejected",
+        "reported": f"{count:,} sequences of {_SEQUENCE_BITS:,} bits, {applicable} of {len(families)} tests"
+        f" applicable, {len(verdict.rejected)} rejected",
         "bits": _SEQUENCE_BITS,
         "sequences": count,
         "constants": suite.CORRECTED.name,

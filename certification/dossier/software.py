@@ -71,8 +71,8 @@ def run_tests(parameters: Mapping[str, Any], _reported: Reported) -> Result:
     verdict = "failed" if counted["failed"] or done.returncode else "not run" if counted["not run"] else "passed"
     return {
         "verdict": verdict,
-        "reported": f"{counted['passed']} of {len(nodes)} tests passed ({cases_run} cases), {counted['failed']} failed, "
-        f"{counted['not run']} not run",
+        "reported": f"{counted['passed']} of {len(nodes)} tests passed ({cases_run} cases), {counted['failed']} failed,"
+        f" {counted['not run']} not run",
         "tests": found,
         "said": [] if verdict == "passed" else done.stdout.decode(errors="replace").splitlines()[-15:],
     }

@@ -58,6 +58,7 @@ async def test_a_round_is_finished_by_rule_wherever_it_stands(
         # The client goes on from there.
         with pytest.raises(RoundChangedError) as moved:
             await anna.act("fold")
+        assert moved.value.round is not None
         assert (moved.value.round.status.value, moved.value.round.phase.value) == ("settled", "showdown")
         view, opening = await harness.sessions.get(anna.caller, anna.session_id)
         assert (view.open_round, opening) == (None, b"")

@@ -192,6 +192,8 @@ async def test_a_decision_at_another_version_gets_the_fresh_view(harness: Servic
         request = Act(harness.request_id(), anna.session_id, anna.round["round_id"], version, Action.CHECK)
         error = await refused(harness, harness.send(request), RoundChangedError)
         assert isinstance(error, RoundChangedError)
+        assert error.round is not None
+        assert error.session is not None
         assert round_document(error.round) == anna.round
         assert session_document(error.session) == session_document(view)
         assert (error.field, error.metadata) == ("round_version", {"value": str(version), "limit": "2"})
