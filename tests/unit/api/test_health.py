@@ -30,7 +30,7 @@ def check(harness: Small, service: str) -> Any:
 
 def watch(harness: Small, service: str) -> Any:
     method = harness.channel.unary_stream(
-        "/grpc.health.v1.Health/HealthMonitor",
+        "/grpc.health.v1.Health/Watch",
         pb.HealthCheckRequest.SerializeToString,
         pb.HealthCheckResponse.FromString,
     )
