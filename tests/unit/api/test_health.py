@@ -37,6 +37,11 @@ def watch(harness: Small, service: str) -> Any:
     return method(pb.HealthCheckRequest(service=service))
 
 
+async def test_every_method_of_the_standard_is_served_under_its_name() -> None:
+    async with small() as harness:
+        assert set(harness.endpoint.health.handlers()) == set(pb.DESCRIPTOR.services_by_name["Health"].methods_by_name)
+
+
 async def test_each_service_is_checked_for_itself() -> None:
     async with small() as harness:
         assert [(await check(harness, name)).status for name in NAMES] == [SERVING] * 3
