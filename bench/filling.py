@@ -122,7 +122,7 @@ def _add_rounds(db: sqlite3.Connection, first: int, last: int, from_ms: int, end
     of_round = {
         **common,
         "player": _PLAYER,
-        "stage_no": f"g.i % {ROUNDS_A_SESSION} + 1",
+        "round_no": f"g.i % {ROUNDS_A_SESSION} + 1",
         "draw_no": "g.i + 1",
         "start_ms": start,
         "end_ms": f"{start} + {ROUND_MS // 2}",

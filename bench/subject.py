@@ -106,7 +106,7 @@ def main() -> None:
     config = load_config(Path(sys.argv[1]), {"listen": f"{HOST}:0", "party_messages_per_s": 1_000_000})
     schedule(config)
     with (
-        Log(config.log, config.log_level, SystemClock(), people=None),
+        Log(config.log, config.logging_level, SystemClock(), people=None),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         runner.run(run(config, make_manifest()))

@@ -239,7 +239,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _row(rows: RowReader, ruleset: Ruleset) -> Row:
-    rules, row_format = ruleset.rules, _FORMATS[ruleset.game]
+    rules, row_format = ruleset.rules, _FORMATS[ruleset.family]
     rows.choice("game", (row_format.game,))
     row_id, _ = rows.text("id"), rows.text("tag")
     hole_cards, dealer_cards, board = rows.cards("player", 2), rows.cards("dealer", 2), rows.cards("board", 5)
@@ -340,7 +340,7 @@ def _computed(ruleset: Ruleset, settlement: Settlement, scale: int) -> dict[str,
         computed["flop_hand.aa_pays_to_1"] = Fraction(odds.wins, odds.per)
     if settlement.outcome is Outcome.FOLD and rules.side_bet in base:
         # The ruleset settles the side bet in one of the two readings; the other one is worked out beside it.
-        settled, key = base[rules.side_bet], _FORMATS[ruleset.game].forfeited
+        settled, key = base[rules.side_bet], _FORMATS[ruleset.family].forfeited
         if ruleset.side_bet_survives_fold:
             computed |= _bet(key, settle_bet(settled.bet, settled.stake_minor, LOST), scale)
         else:

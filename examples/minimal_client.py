@@ -75,7 +75,7 @@ def play_session(channel: grpc.Channel, rounds: int) -> list[bytes]:
             play_pb2.StartRoundRequest(
                 request_id=request_id(),
                 session_id=session_id,
-                stage_no=session.next_stage_no,
+                round_no=session.next_round_no,
                 bets=[common_pb2.Bet(bet="ante", amount_minor=1_00)],
             ),
             timeout=TIMEOUT_S,

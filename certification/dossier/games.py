@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from certification.dossier.chance import workers_of
 from certification.dossier.work import ROOT, Reported, Result
-from certification.rtp.certificate import Enumerated, certificate, format_certificate
+from certification.rtp.certificate import Enumerated, certificate, format_certified_returns
 from certification.rtp.command import DIRECTORY
 from certification.rtp.returns import format_decimal, format_fraction, nets, tales
 from certification.rtp.strategy import Decisions, Strategy
@@ -36,7 +36,7 @@ def run_vectors(parameters: Mapping[str, Any], reported: Reported) -> Result:
     for done, name in enumerate(parameters["rulesets"]):
         reported("rulesets", done, len(parameters["rulesets"]))
         ruleset = load_ruleset(name)
-        path = VECTORS / _FILES[ruleset.game]
+        path = VECTORS / _FILES[ruleset.family]
         if not path.is_file():
             return {
                 "verdict": "not run",
@@ -67,7 +67,7 @@ def run_returns(parameters: Mapping[str, Any], _reported: Reported) -> Result:
     extra: Result = {}
     if parameters["derive"]:
         enumerated = _enumerated(ruleset)
-        text = format_certificate(certificate(ruleset, enumerated))
+        text = format_certified_returns(certificate(ruleset, enumerated))
         extra = {"net_wins": _net_wins(enumerated)}
         if parameters["grid"]:
             extra["grid"] = grid(Strategy(ruleset))

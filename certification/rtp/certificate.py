@@ -100,7 +100,7 @@ def certificate(ruleset: Ruleset, enumerated: Enumerated | None = None) -> dict[
     }
 
 
-def format_certificate(document: dict[str, Any]) -> str:
+def format_certified_returns(document: dict[str, Any]) -> str:
     """Return the text of a certificate, always the same for the same document."""
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 

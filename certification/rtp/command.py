@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from certification.rtp.certificate import Enumerated, EnumerationError, certificate, format_certificate
+from certification.rtp.certificate import Enumerated, EnumerationError, certificate, format_certified_returns
 from certification.rtp.compiled import CompileTimer
 from certification.rtp.evaluator import SEVEN_CARD_HANDS, count_seven_card_hands, evaluator
 from certification.rtp.flops import flops
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"certify rtp: {error}\n")
         return 2
     yardstick_s = _yardstick()
-    text = format_certificate(document)
+    text = format_certified_returns(document)
     if arguments.json:
         sys.stdout.write(text)
     else:

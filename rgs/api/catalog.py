@@ -42,7 +42,7 @@ def _game(entry: GameEntry, currency: str) -> pb.Game:
     ruleset = entry.ruleset
     return pb.Game(
         ruleset=rules_fields(ruleset),
-        game=ruleset.game,
+        family=ruleset.family,
         name=entry.name,
         table_only=ruleset.table_only,
         seats_max=ruleset.max_seats,

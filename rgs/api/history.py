@@ -54,7 +54,7 @@ def _summary(summary: RoundSummary) -> pb.RoundSummary:
     return pb.RoundSummary(
         round_id=round_.round_id,
         session_id=round_.session_id,
-        stage_no=round_.stage_no,
+        round_no=round_.round_no,
         game=round_.ruleset_id,
         game_code=round_.game_code,
         status=ROUND_STATUSES[round_.status],

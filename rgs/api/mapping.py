@@ -119,7 +119,7 @@ def round_bytes(view: RoundView) -> bytes:
     single = common.RoundView(
         round_id=view.round_id,
         game_code=view.game_code,
-        stage_no=view.stage_no,
+        round_no=view.round_no,
         round_version=view.round_version,
         status=ROUND_STATUSES[view.status],
         phase=PHASES[view.phase],
@@ -245,7 +245,7 @@ class Encoder:
             returned_minor=money.returned_minor,
             net_position_minor=money.net_position_minor,
             elapsed_ms=view.elapsed_ms,
-            next_stage_no=held.stage_no + 1,
+            next_round_no=held.round_no + 1,
             next_purchase_no=held.purchase_no + 1,
             largest_ante_minor=view.largest_ante_minor,
             purchase_left_minor=view.purchase_left_minor,

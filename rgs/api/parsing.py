@@ -76,7 +76,7 @@ def parse_start_round(message: play_pb2.StartRoundRequest) -> StartRound:
     return StartRound(
         request_id=check_request_id(message.request_id),
         session_id=check_ulid(message.session_id, "session_id"),
-        stage_no=_number(message.stage_no, "stage_no"),
+        round_no=_number(message.round_no, "round_no"),
         bets=_bets(message.bets),
     )
 

@@ -173,7 +173,7 @@ def _wallet_record(row: pb.WalletRow, number: int) -> Record:
 
 def _receipt_record(receipt: pb.Receipt, number: int) -> Record:
     record = {
-        "session_id": receipt.session_id, "stage_no": str(receipt.stage_no),
+        "session_id": receipt.session_id, "round_no": str(receipt.round_no),
         "opening_hash": receipt.opening_hash.hex(), "round_id": receipt.round_id,
     }  # fmt: skip
     if receipt.HasField("time"):

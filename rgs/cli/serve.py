@@ -31,7 +31,7 @@ def command(
     home: HomeOption = HOME,
     store: Annotated[str | None, typer.Option(help="A file, or postgresql://user@host/name.")] = None,
     listen: Annotated[str | None, typer.Option(help="host:port, port 0 for any free one.")] = None,
-    log_level: Annotated[str | None, typer.Option(help=f"{', '.join(LOG_LEVELS)}.")] = None,
+    logging_level: Annotated[str | None, typer.Option(help=f"{', '.join(LOG_LEVELS)}.")] = None,
     reflection: Annotated[bool | None, typer.Option(help="Offer gRPC reflection.")] = None,
     drain_s: Annotated[
         int | None, typer.Option("--drain-s", help="Seconds that a stopping server waits for calls under way.")
@@ -55,7 +55,7 @@ def command(
     options: dict[str, object] = {
         "store": store,
         "listen": listen,
-        "log_level": log_level,
+        "logging_level": logging_level,
         "reflection": reflection,
         "drain_s": drain_s,
         "workers": workers,
@@ -81,7 +81,7 @@ def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: 
 
 def _supervise(config: Config, options: dict[str, object], lock: int) -> int:
     """Run the workers. Each has a log of its own; this process writes the one that the settings name."""
-    with port_kept(config.listen) as port, Log(config.log, config.log_level, SystemClock()):
+    with port_kept(config.listen) as port, Log(config.log, config.logging_level, SystemClock()):
         command = worker_command(config.home, options, port)
         host = config.listen.rpartition(":")[0]
         structlog.get_logger().info("supervising", address=f"{host}:{port}", workers=config.workers)

@@ -86,7 +86,7 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
             return replace(
                 after,
                 participation=_with_balance(money, int(body["balance_after_minor"])),
-                stage_no=int(body["stage_no"]),
+                round_no=int(body["round_no"]),
                 open_round_id=deal["round_id"],
                 last_start_ms=parse_time(deal["start_time"]),
                 code_count=int(suffix or "1"),
@@ -129,7 +129,7 @@ def round_of(body: Body, hash_: bytes, session: Session) -> Round:
         operator=session.operator,
         player=session.player,
         ruleset_id=deal["ruleset"]["id"],
-        stage_no=int(body["stage_no"]),
+        round_no=int(body["round_no"]),
         seat_no=int(seat["seat_no"]),
         game_code=deal["game_code"],
         instance=deal["instance"],

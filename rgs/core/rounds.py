@@ -72,7 +72,7 @@ class Round:
     operator: str
     player: str
     ruleset_id: str
-    stage_no: int
+    round_no: int
     seat_no: int
     game_code: str
     instance: str
@@ -167,7 +167,7 @@ def opening_body(
         "deal": deal,
         "path": [node.hex() for node in path],
         "seat": seat,
-        "stage_no": str(round_.stage_no),
+        "round_no": str(round_.round_no),
     }
 
 
@@ -258,7 +258,7 @@ def _end_object(
         "returned_minor": str(returned_minor),
         "round_id": round_.round_id,
         "seat_no": str(round_.seat_no),
-        "stage_no": str(round_.stage_no),
+        "round_no": str(round_.round_no),
         "staked_minor": str(staked_minor),
         "status": status.value,
     }

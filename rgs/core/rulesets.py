@@ -25,10 +25,10 @@ from typing import Any, Final, Self, TypeVar
 
 from rgs.core.cards import DECK_SIZE
 from rgs.core.errors import FormatError, RulesetError, UnknownRulesetError
-from rgs.core.games import GAMES
+from rgs.core.games import FAMILIES
 from rgs.core.games.dealing import cards_needed, parse_deal_procedure
 from rgs.core.games.paytables import Paytable, format_floor, parse_floor, parse_paytable
-from rgs.core.games.types import Action, GameRules, Phase, Ruleset, StakeLimits, Timers
+from rgs.core.games.types import Action, FamilyRules, Phase, Ruleset, StakeLimits, Timers
 from rgs.core.money import MAX_STAKE_MINOR, format_odds
 
 __all__ = [
@@ -225,8 +225,8 @@ def _load(ruleset_id: str) -> Ruleset:
 
 def _ruleset(document: dict[str, Any]) -> Ruleset:
     rows = CheckedRows(document)
-    game = rows.choice("game", GAMES)
-    rules = GAMES[game]
+    family = rows.choice("game", FAMILIES)
+    rules = FAMILIES[family]
     after_fold = f"{rules.side_bet}_after_fold"
     forfeits = {after_fold: rows.choice(after_fold, ("paid", "lost"))}
     step_minor = rows.number("step_minor", 1, MAX_STAKE_MINOR)
@@ -236,7 +236,7 @@ def _ruleset(document: dict[str, Any]) -> Ruleset:
     ruleset = Ruleset(
         id=rows.identifier("id"),
         version=rows.number("version", 1, _MAX_VERSION),
-        game=game,
+        family=family,
         rules=rules,
         table_only=rows.flag("table_only"),
         max_seats=rows.number("max_seats", 0, _MAX_SEATS),
@@ -261,7 +261,7 @@ def _ruleset(document: dict[str, Any]) -> Ruleset:
     return ruleset
 
 
-def _paytables(rows: CheckedRows, rules: GameRules, step_minor: int) -> Mapping[str, Paytable]:
+def _paytables(rows: CheckedRows, rules: FamilyRules, step_minor: int) -> Mapping[str, Paytable]:
     paytables = {}
     for bet in rules.paytables:
         paytable = parse_paytable(f"paytables.{bet}", rows.mapping(bet))
@@ -276,7 +276,7 @@ def _paytables(rows: CheckedRows, rules: GameRules, step_minor: int) -> Mapping[
     return MappingProxyType(paytables)
 
 
-def _limits(rows: CheckedRows, rules: GameRules, step_minor: int) -> Mapping[str, StakeLimits]:
+def _limits(rows: CheckedRows, rules: FamilyRules, step_minor: int) -> Mapping[str, StakeLimits]:
     limits = {}
     for bet in rules.placed_bets:
         row = rows.table(bet)
@@ -303,7 +303,7 @@ def _timers(rows: CheckedRows) -> Timers:
     return timers
 
 
-def _default_decisions(rows: CheckedRows, rules: GameRules) -> Mapping[Phase, Action]:
+def _default_decisions(rows: CheckedRows, rules: FamilyRules) -> Mapping[Phase, Action]:
     decisions = {}
     for phase, transitions in rules.transitions.items():
         # T-2, C-10: a decision taken in the player's stead never stakes his money.

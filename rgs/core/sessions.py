@@ -68,7 +68,7 @@ class Session:
     regulator_participation_id: str = ""
     participation: Participation = field(default_factory=Participation)
     purchase_no: int = 0
-    stage_no: int = 0
+    round_no: int = 0
     rounds: int = 0
     open_round_id: str = ""
     last_start_ms: int = 0
@@ -188,14 +188,14 @@ class Session:
         self._verify_between_rounds()
         _verify_number("purchase_no", purchase_no, self.purchase_no + 1)
 
-    def verify_may_start(self, stage_no: int) -> None:
+    def verify_may_start(self, round_no: int) -> None:
         """A round needs an open session, a running participation with the regulator's id, and its number."""
         self.verify_open()
         self.verify_no_operation()
         if not self.participation_id and not self.is_seamless:
             raise ParticipationMissingError("buy a right of participation first", session_id=self.session_id)
         self._verify_between_rounds()
-        _verify_number("stage_no", stage_no, self.stage_no + 1)
+        _verify_number("round_no", round_no, self.round_no + 1)
 
     def verify_may_end(self) -> None:
         """The participation ends once, and not while a round is open (RULEBOOK C-10)."""

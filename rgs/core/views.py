@@ -26,7 +26,7 @@ class RoundView:
 
     round_id: str
     game_code: str
-    stage_no: int
+    round_no: int
     round_version: int
     status: RoundStatus
     phase: Phase
@@ -126,7 +126,7 @@ def _view(
     return RoundView(
         round_id=round_.round_id,
         game_code=round_.game_code,
-        stage_no=round_.stage_no,
+        round_no=round_.round_no,
         round_version=round_.version,
         status=round_.status,
         phase=shown.phase,

@@ -46,7 +46,7 @@ class Requests:
         return StartRoundRequest(
             request_id=self._new_id(),
             session_id=session.session_id,
-            stage_no=session.next_stage_no,
+            round_no=session.next_round_no,
             bets=[Bet(bet=bet, amount_minor=amount_minor) for bet, amount_minor in bets.items()],
         )
 

@@ -151,8 +151,8 @@ class Config:
     kek: Annotated[Path, Setting("kek/kek.json", _path)]
     tls: Annotated[Path, Setting("tls", _path)]
     log: Annotated[Path, Setting("log/rgs.log", _path)]
-    log_level: Annotated[str, Setting("info", _one_of(*LOG_LEVELS))]
-    log_calls: Annotated[bool, Setting(True, _flag)]
+    logging_level: Annotated[str, Setting("info", _one_of(*LOG_LEVELS))]
+    logging_calls: Annotated[bool, Setting(True, _flag)]
     """Whether the log gets a line for every call that may change something."""
     translog: Annotated[Path, Setting("translog", _path)]
     """The folder of the transparency log, the same for all nodes of a store."""

@@ -241,7 +241,7 @@ class Server:
 
     def _make_calls(self, gate: Gate, encoder: Encoder) -> Calls:
         config, clock = self._config, self._clock
-        lines = CallLines(self._log.line, clock) if self._log is not None and config.log_calls else None
+        lines = CallLines(self._log.line, clock) if self._log is not None and config.logging_calls else None
         faults = self._count(EventCode.SERVER_FAULT)
         return Calls(gate, clock, encoder.act, faults, lines, limits_of(config))
 
@@ -451,7 +451,7 @@ def serve(
     schedule(config)
     clock = SystemClock()
     path = config.log if worker is None else config.log.with_stem(f"{config.log.stem}-w{worker}")
-    with Log(path, config.log_level, clock) as log, contextlib.ExitStack() as ending:
+    with Log(path, config.logging_level, clock) as log, contextlib.ExitStack() as ending:
         ending.callback(stderr.end)
         runner = ending.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
         runner.run(run(config, manifest, log, stderr, worker, port))

@@ -20,7 +20,7 @@ from rgs.api.calls import Methods
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import PartyLimits
 from rgs.core.clock import TrustedClock
-from rgs.core.returns.certified import load_certificate, why_not
+from rgs.core.returns.certified import load_certified_returns, why_not
 from rgs.node.config import Config
 from rgs.node.keys import KeyFiles, NodeKeys
 from rgs.node.peers import OpenAccount
@@ -199,7 +199,7 @@ class Services:
     async def load(self) -> None:
         """Read what admins and guards have left in the store; log the games that cannot be offered."""
         for ruleset in self._context.games.rulesets.values():
-            if load_certificate(ruleset) is None:
+            if load_certified_returns(ruleset) is None:
                 structlog.get_logger().error("game_without_certificate", game=ruleset.id, why=why_not(ruleset))
         await self.monitor.begin()
 

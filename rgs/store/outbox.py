@@ -97,7 +97,7 @@ class OutboxReads(Queries):
         return await self._numbered(REPORTS, which, limit)
 
     async def reports_of(self, session_id: str, limit: int) -> list[tuple[int, StageReport]]:
-        """The queued stage reports of one session, by stage number."""
+        """The queued stage reports of one session, by round number."""
         return await self._numbered(REPORTS, "WHERE session_id = ? ORDER BY stage_no LIMIT ?", session_id, limit)
 
     async def held_reports(self, after: tuple[str, str], limit: int) -> list[ReportsHeld]:

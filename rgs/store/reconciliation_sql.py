@@ -73,8 +73,8 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     },
     "earlier": {"break_id": "VARCHAR", "class": "VARCHAR", "subject": "VARCHAR"},
     "money": {"key": "VARCHAR"},
-    "rounds": {"participation": "VARCHAR", "stage_no": "BIGINT"},
-    "opened": {"session_id": "VARCHAR", "stage_no": "BIGINT"},
+    "rounds": {"participation": "VARCHAR", "round_no": "BIGINT"},
+    "opened": {"session_id": "VARCHAR", "round_no": "BIGINT"},
 }
 """The columns of every table that is made at the start, in the order in which files of rows have them."""
 LINE_MAX: Final = {"breaks": "max_line_size = 16777216, "}
@@ -209,35 +209,35 @@ UNKNOWN_SESSIONS: Final = """CREATE TABLE unknown AS SELECT DISTINCT s.regulator
 # --- rounds, receipts, sessions ---
 
 ROUNDS_TAKE: Final = """INSERT INTO rounds
-    SELECT coalesce(s.regulator_participation_id, r.regulator_participation_id), coalesce(s.stage_no, r.stage_no)
+    SELECT coalesce(s.regulator_participation_id, r.regulator_participation_id), coalesce(s.round_no, r.round_no)
     FROM (SELECT * FROM seats WHERE regulator_participation_id <> '') s FULL JOIN r_stages r
-        ON s.regulator_participation_id = r.regulator_participation_id AND s.stage_no = r.stage_no
-    WHERE (s.stage_no IS NULL OR r.stage_no IS NULL OR s.opening <> r.opening OR s.final <> r.final
+        ON s.regulator_participation_id = r.regulator_participation_id AND s.round_no = r.round_no
+    WHERE (s.round_no IS NULL OR r.round_no IS NULL OR s.opening <> r.opening OR s.final <> r.final
         OR s.available_minor <> r.available_minor OR s.staked_minor <> r.staked_minor
         OR s.returned_minor <> r.returned_minor OR s.regulator_session_id <> r.regulator_session_id
-        OR r.time_ms < s.ended_ms - $clock_limit_ms) AND NOT (r.stage_no IS NULL AND s.status = 'open')
-    UNION SELECT regulator_participation_id, stage_no FROM r_stages GROUP BY 1, 2 HAVING count(*) > 1 ORDER BY 1, 2"""
-SELECT_ROUND_SEATS: Final = """SELECT (regulator_participation_id, s.stage_no), s.* FROM seats s
-    WHERE (regulator_participation_id, s.stage_no) IN (SELECT (participation, stage_no) FROM rounds)
+        OR r.time_ms < s.ended_ms - $clock_limit_ms) AND NOT (r.round_no IS NULL AND s.status = 'open')
+    UNION SELECT regulator_participation_id, round_no FROM r_stages GROUP BY 1, 2 HAVING count(*) > 1 ORDER BY 1, 2"""
+SELECT_ROUND_SEATS: Final = """SELECT (regulator_participation_id, s.round_no), s.* FROM seats s
+    WHERE (regulator_participation_id, s.round_no) IN (SELECT (participation, round_no) FROM rounds)
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
-    ORDER BY regulator_participation_id, s.stage_no, session_id"""
-SELECT_STAGES: Final = """SELECT (regulator_participation_id, r.stage_no), r.*,
+    ORDER BY regulator_participation_id, s.round_no, session_id"""
+SELECT_STAGES: Final = """SELECT (regulator_participation_id, r.round_no), r.*,
         coalesce((SELECT min(k.currency) FROM r_sessions k WHERE k.regulator_session_id = r.regulator_session_id), ''),
         r.regulator_session_id IN (SELECT regulator_session_id FROM sessions) AS is_known
-    FROM r_stages r WHERE (regulator_participation_id, r.stage_no) IN (SELECT (participation, stage_no) FROM rounds)
+    FROM r_stages r WHERE (regulator_participation_id, r.round_no) IN (SELECT (participation, round_no) FROM rounds)
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
-    ORDER BY regulator_participation_id, r.stage_no, time_ms, opening, final, staked_minor, returned_minor"""
+    ORDER BY regulator_participation_id, r.round_no, time_ms, opening, final, staked_minor, returned_minor"""
 RECEIPTS_TAKE: Final = """INSERT INTO opened
-    SELECT coalesce(s.session_id, r.session_id), coalesce(s.stage_no, r.stage_no)
-    FROM seats s FULL JOIN receipts r ON s.session_id = r.session_id AND s.stage_no = r.stage_no
+    SELECT coalesce(s.session_id, r.session_id), coalesce(s.round_no, r.round_no)
+    FROM seats s FULL JOIN receipts r ON s.session_id = r.session_id AND s.round_no = r.round_no
     WHERE s.session_id IS NULL OR r.session_id IS NULL OR s.opening <> r.opening GROUP BY 1, 2 ORDER BY 1, 2"""
-SELECT_OPENED_SEATS: Final = """SELECT (session_id, stage_no), s.* FROM seats s
-    WHERE (session_id, stage_no) IN (SELECT (session_id, stage_no) FROM opened) ORDER BY session_id, stage_no"""
-SELECT_RECEIPTS: Final = """SELECT (session_id, stage_no), r.*,
+SELECT_OPENED_SEATS: Final = """SELECT (session_id, round_no), s.* FROM seats s
+    WHERE (session_id, round_no) IN (SELECT (session_id, round_no) FROM opened) ORDER BY session_id, round_no"""
+SELECT_RECEIPTS: Final = """SELECT (session_id, round_no), r.*,
         session_id IN (SELECT session_id FROM sessions) AS is_known FROM receipts r
-    WHERE (session_id, stage_no) IN (SELECT (session_id, stage_no) FROM opened)
-    ORDER BY session_id, stage_no, time_ms, opening"""
-SELECT_OPEN_SEATS: Final = "SELECT * FROM seats WHERE status = 'open' ORDER BY session_id, stage_no"
+    WHERE (session_id, round_no) IN (SELECT (session_id, round_no) FROM opened)
+    ORDER BY session_id, round_no, time_ms, opening"""
+SELECT_OPEN_SEATS: Final = "SELECT * FROM seats WHERE status = 'open' ORDER BY session_id, round_no"
 SELECT_SESSIONS: Final = """SELECT regulator_session_id, s.* FROM sessions s WHERE regulator_session_id <> ''
     ORDER BY regulator_session_id, session_id"""
 SELECT_REGULATOR_SESSIONS: Final = """SELECT r.regulator_session_id, r.regulator_session_id, r.reference, r.operator,

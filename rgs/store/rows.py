@@ -120,7 +120,7 @@ ROUNDS: Final = Table(
     Round,
     key=("round_id", "seat_no"),
     fixed=(
-        *("session_id", "operator", "player", "ruleset_id", "stage_no", "game_code", "instance", "draw_no", "deal"),
+        *("session_id", "operator", "player", "ruleset_id", "round_no", "game_code", "instance", "draw_no", "deal"),
         *("commitment", "bets", "balance_before_minor", "start_ms", "opening_hash", "funds_minor"),
     ),
     json={

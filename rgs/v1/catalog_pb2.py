@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from rgs.v1 import common_pb2 as rgs_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14rgs/v1/catalog.proto\x12\x06rgs.v1\x1a\x13rgs/v1/common.proto\"\x12\n\x10ListGamesRequest\"0\n\x11ListGamesResponse\x12\x1b\n\x05games\x18\x01 \x03(\x0b\x32\x0c.rgs.v1.Game\"$\n\x0eGetGameRequest\x12\x12\n\nruleset_id\x18\x01 \x01(\t\"-\n\x0fGetGameResponse\x12\x1a\n\x04game\x18\x01 \x01(\x0b\x32\x0c.rgs.v1.Game\"\xae\x02\n\x04Game\x12!\n\x07ruleset\x18\x01 \x01(\x0b\x32\x10.rgs.v1.RulesRef\x12\x0c\n\x04game\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\ntable_only\x18\x04 \x01(\x08\x12\x11\n\tseats_max\x18\x05 \x01(\x05\x12!\n\x06limits\x18\x06 \x03(\x0b\x32\x11.rgs.v1.BetLimits\x12#\n\tpaytables\x18\x07 \x03(\x0b\x32\x10.rgs.v1.Paytable\x12\x1d\n\x15\x64\x65\x61ler_qualifies_with\x18\x08 \x01(\t\x12\r\n\x05rules\x18\t \x03(\t\x12%\n\x07returns\x18\n \x03(\x0b\x32\x14.rgs.v1.ReturnFigure\x12\x11\n\tcanonical\x18\x0b \x01(\x0c\x12\x10\n\x08\x63urrency\x18\x0c \x01(\t\"d\n\tBetLimits\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\x11\n\tmin_minor\x18\x02 \x01(\x03\x12\x11\n\tmax_minor\x18\x03 \x01(\x03\x12\x12\n\nstep_minor\x18\x04 \x01(\x03\x12\x10\n\x08required\x18\x05 \x01(\x08\":\n\x08Paytable\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12!\n\x04rows\x18\x02 \x03(\x0b\x32\x13.rgs.v1.PaytableRow\"-\n\x0bPaytableRow\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12\x0c\n\x04pays\x18\x02 \x01(\t\"<\n\x0cReturnFigure\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07percent\x18\x02 \x01(\t\x12\r\n\x05\x62\x61sis\x18\x03 \x01(\t2\x8e\x01\n\x0e\x43\x61talogService\x12@\n\tListGames\x12\x18.rgs.v1.ListGamesRequest\x1a\x19.rgs.v1.ListGamesResponse\x12:\n\x07GetGame\x12\x16.rgs.v1.GetGameRequest\x1a\x17.rgs.v1.GetGameResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14rgs/v1/catalog.proto\x12\x06rgs.v1\x1a\x13rgs/v1/common.proto\"\x12\n\x10ListGamesRequest\"0\n\x11ListGamesResponse\x12\x1b\n\x05games\x18\x01 \x03(\x0b\x32\x0c.rgs.v1.Game\"$\n\x0eGetGameRequest\x12\x12\n\nruleset_id\x18\x01 \x01(\t\"-\n\x0fGetGameResponse\x12\x1a\n\x04game\x18\x01 \x01(\x0b\x32\x0c.rgs.v1.Game\"\xb0\x02\n\x04Game\x12!\n\x07ruleset\x18\x01 \x01(\x0b\x32\x10.rgs.v1.RulesRef\x12\x0e\n\x06\x66\x61mily\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\ntable_only\x18\x04 \x01(\x08\x12\x11\n\tseats_max\x18\x05 \x01(\x05\x12!\n\x06limits\x18\x06 \x03(\x0b\x32\x11.rgs.v1.BetLimits\x12#\n\tpaytables\x18\x07 \x03(\x0b\x32\x10.rgs.v1.Paytable\x12\x1d\n\x15\x64\x65\x61ler_qualifies_with\x18\x08 \x01(\t\x12\r\n\x05rules\x18\t \x03(\t\x12%\n\x07returns\x18\n \x03(\x0b\x32\x14.rgs.v1.ReturnFigure\x12\x11\n\tcanonical\x18\x0b \x01(\x0c\x12\x10\n\x08\x63urrency\x18\x0c \x01(\t\"d\n\tBetLimits\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12\x11\n\tmin_minor\x18\x02 \x01(\x03\x12\x11\n\tmax_minor\x18\x03 \x01(\x03\x12\x12\n\nstep_minor\x18\x04 \x01(\x03\x12\x10\n\x08required\x18\x05 \x01(\x08\":\n\x08Paytable\x12\x0b\n\x03\x62\x65t\x18\x01 \x01(\t\x12!\n\x04rows\x18\x02 \x03(\x0b\x32\x13.rgs.v1.PaytableRow\"-\n\x0bPaytableRow\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12\x0c\n\x04pays\x18\x02 \x01(\t\"<\n\x0cReturnFigure\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07percent\x18\x02 \x01(\t\x12\r\n\x05\x62\x61sis\x18\x03 \x01(\t2\x8e\x01\n\x0e\x43\x61talogService\x12@\n\tListGames\x12\x18.rgs.v1.ListGamesRequest\x1a\x19.rgs.v1.ListGamesResponse\x12:\n\x07GetGame\x12\x16.rgs.v1.GetGameRequest\x1a\x17.rgs.v1.GetGameResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,15 +41,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETGAMERESPONSE']._serialized_start=161
   _globals['_GETGAMERESPONSE']._serialized_end=206
   _globals['_GAME']._serialized_start=209
-  _globals['_GAME']._serialized_end=511
-  _globals['_BETLIMITS']._serialized_start=513
-  _globals['_BETLIMITS']._serialized_end=613
-  _globals['_PAYTABLE']._serialized_start=615
-  _globals['_PAYTABLE']._serialized_end=673
-  _globals['_PAYTABLEROW']._serialized_start=675
-  _globals['_PAYTABLEROW']._serialized_end=720
-  _globals['_RETURNFIGURE']._serialized_start=722
-  _globals['_RETURNFIGURE']._serialized_end=782
-  _globals['_CATALOGSERVICE']._serialized_start=785
-  _globals['_CATALOGSERVICE']._serialized_end=927
+  _globals['_GAME']._serialized_end=513
+  _globals['_BETLIMITS']._serialized_start=515
+  _globals['_BETLIMITS']._serialized_end=615
+  _globals['_PAYTABLE']._serialized_start=617
+  _globals['_PAYTABLE']._serialized_end=675
+  _globals['_PAYTABLEROW']._serialized_start=677
+  _globals['_PAYTABLEROW']._serialized_end=722
+  _globals['_RETURNFIGURE']._serialized_start=724
+  _globals['_RETURNFIGURE']._serialized_end=784
+  _globals['_CATALOGSERVICE']._serialized_start=787
+  _globals['_CATALOGSERVICE']._serialized_end=929
 # @@protoc_insertion_point(module_scope)

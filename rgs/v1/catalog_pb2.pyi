@@ -100,7 +100,7 @@ class Game(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RULESET_FIELD_NUMBER: _builtins.int
-    GAME_FIELD_NUMBER: _builtins.int
+    FAMILY_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     TABLE_ONLY_FIELD_NUMBER: _builtins.int
     SEATS_MAX_FIELD_NUMBER: _builtins.int
@@ -111,7 +111,7 @@ class Game(_message.Message):
     RETURNS_FIELD_NUMBER: _builtins.int
     CANONICAL_FIELD_NUMBER: _builtins.int
     CURRENCY_FIELD_NUMBER: _builtins.int
-    game: _builtins.str
+    family: _builtins.str
     """"ultimate_texas_holdem" or "casino_holdem"."""
     name: _builtins.str
     table_only: _builtins.bool
@@ -136,7 +136,7 @@ class Game(_message.Message):
         self,
         *,
         ruleset: _common_pb2.RulesRef | None = ...,
-        game: _builtins.str = ...,
+        family: _builtins.str = ...,
         name: _builtins.str = ...,
         table_only: _builtins.bool = ...,
         seats_max: _builtins.int = ...,
@@ -150,7 +150,7 @@ class Game(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["canonical", b"canonical", "currency", b"currency", "dealer_qualifies_with", b"dealer_qualifies_with", "game", b"game", "limits", b"limits", "name", b"name", "paytables", b"paytables", "returns", b"returns", "rules", b"rules", "ruleset", b"ruleset", "seats_max", b"seats_max", "table_only", b"table_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["canonical", b"canonical", "currency", b"currency", "dealer_qualifies_with", b"dealer_qualifies_with", "family", b"family", "limits", b"limits", "name", b"name", "paytables", b"paytables", "returns", b"returns", "rules", b"rules", "ruleset", b"ruleset", "seats_max", b"seats_max", "table_only", b"table_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

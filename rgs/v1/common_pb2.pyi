@@ -396,7 +396,7 @@ class RoundView(_message.Message):
 
     ROUND_ID_FIELD_NUMBER: _builtins.int
     GAME_CODE_FIELD_NUMBER: _builtins.int
-    STAGE_NO_FIELD_NUMBER: _builtins.int
+    ROUND_NO_FIELD_NUMBER: _builtins.int
     ROUND_VERSION_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     PHASE_FIELD_NUMBER: _builtins.int
@@ -423,7 +423,7 @@ class RoundView(_message.Message):
     round_id: _builtins.str
     game_code: _builtins.str
     """RULEBOOK R-4: "#HH:MM:SS", UTC start time, with "-2" behind a second start in the same second."""
-    stage_no: _builtins.int
+    round_no: _builtins.int
     round_version: _builtins.int
     """Named by Act; from 1, rises by one with every decision, and with a pause and a resume."""
     status: Global___RoundStatus.ValueType
@@ -474,7 +474,7 @@ class RoundView(_message.Message):
         *,
         round_id: _builtins.str = ...,
         game_code: _builtins.str = ...,
-        stage_no: _builtins.int = ...,
+        round_no: _builtins.int = ...,
         round_version: _builtins.int = ...,
         status: Global___RoundStatus.ValueType = ...,
         phase: Global___Phase.ValueType = ...,
@@ -501,7 +501,7 @@ class RoundView(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "dealer_hand", b"dealer_hand", "end_time", b"end_time", "player_hand", b"player_hand", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "actions_hash", b"actions_hash", "bets", b"bets", "board", b"board", "commitment", b"commitment", "deadline", b"deadline", "dealer_cards", b"dealer_cards", "dealer_hand", b"dealer_hand", "dealer_qualifies", b"dealer_qualifies", "end_time", b"end_time", "game_code", b"game_code", "hole_cards", b"hole_cards", "legal_actions", b"legal_actions", "malfunction_code", b"malfunction_code", "outcome", b"outcome", "paused", b"paused", "phase", b"phase", "player_hand", b"player_hand", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_version", b"round_version", "settlement", b"settlement", "stage_no", b"stage_no", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "actions_hash", b"actions_hash", "bets", b"bets", "board", b"board", "commitment", b"commitment", "deadline", b"deadline", "dealer_cards", b"dealer_cards", "dealer_hand", b"dealer_hand", "dealer_qualifies", b"dealer_qualifies", "end_time", b"end_time", "game_code", b"game_code", "hole_cards", b"hole_cards", "legal_actions", b"legal_actions", "malfunction_code", b"malfunction_code", "outcome", b"outcome", "paused", b"paused", "phase", b"phase", "player_hand", b"player_hand", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_no", b"round_no", "round_version", b"round_version", "settlement", b"settlement", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -608,7 +608,7 @@ class SessionView(_message.Message):
     ELAPSED_MS_FIELD_NUMBER: _builtins.int
     OPEN_TIME_FIELD_NUMBER: _builtins.int
     CLOSE_TIME_FIELD_NUMBER: _builtins.int
-    NEXT_STAGE_NO_FIELD_NUMBER: _builtins.int
+    NEXT_ROUND_NO_FIELD_NUMBER: _builtins.int
     NEXT_PURCHASE_NO_FIELD_NUMBER: _builtins.int
     LARGEST_ANTE_MINOR_FIELD_NUMBER: _builtins.int
     PURCHASE_LEFT_MINOR_FIELD_NUMBER: _builtins.int
@@ -643,7 +643,7 @@ class SessionView(_message.Message):
     net_position_minor: _builtins.int
     """returned - staked, over the session."""
     elapsed_ms: _builtins.int
-    next_stage_no: _builtins.int
+    next_round_no: _builtins.int
     next_purchase_no: _builtins.int
     largest_ante_minor: _builtins.int
     """The largest ante of the next round that covers every option of it, side bets aside. 0 where none does, and where the
@@ -709,7 +709,7 @@ class SessionView(_message.Message):
         elapsed_ms: _builtins.int = ...,
         open_time: _timestamp_pb2.Timestamp | None = ...,
         close_time: _timestamp_pb2.Timestamp | None = ...,
-        next_stage_no: _builtins.int = ...,
+        next_round_no: _builtins.int = ...,
         next_purchase_no: _builtins.int = ...,
         largest_ante_minor: _builtins.int = ...,
         purchase_left_minor: _builtins.int = ...,
@@ -727,7 +727,7 @@ class SessionView(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_stage_no", b"next_stage_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_round_no", b"next_round_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__loss_left_minor: _TypeAlias = _typing.Literal["loss_left_minor"]  # noqa: Y015
     _WhichOneofArgType__loss_left_minor: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor"]  # noqa: Y015

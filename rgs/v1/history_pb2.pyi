@@ -81,7 +81,7 @@ class RoundSummary(_message.Message):
 
     ROUND_ID_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
-    STAGE_NO_FIELD_NUMBER: _builtins.int
+    ROUND_NO_FIELD_NUMBER: _builtins.int
     GAME_FIELD_NUMBER: _builtins.int
     GAME_CODE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
@@ -94,7 +94,7 @@ class RoundSummary(_message.Message):
     REGULATOR_PARTICIPATION_ID_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     session_id: _builtins.str
-    stage_no: _builtins.int
+    round_no: _builtins.int
     game: _builtins.str
     game_code: _builtins.str
     status: _common_pb2.RoundStatus.ValueType
@@ -112,7 +112,7 @@ class RoundSummary(_message.Message):
         *,
         round_id: _builtins.str = ...,
         session_id: _builtins.str = ...,
-        stage_no: _builtins.int = ...,
+        round_no: _builtins.int = ...,
         game: _builtins.str = ...,
         game_code: _builtins.str = ...,
         status: _common_pb2.RoundStatus.ValueType = ...,
@@ -126,7 +126,7 @@ class RoundSummary(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "end_time", b"end_time", "game", b"game", "game_code", b"game_code", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "round_id", b"round_id", "session_id", b"session_id", "stage_no", b"stage_no", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "end_time", b"end_time", "game", b"game", "game_code", b"game_code", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_no", b"round_no", "session_id", b"session_id", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,12 +26,12 @@ class StartRoundRequest(_message.Message):
 
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
-    STAGE_NO_FIELD_NUMBER: _builtins.int
+    ROUND_NO_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     session_id: _builtins.str
-    stage_no: _builtins.int
-    """The view's next_stage_no."""
+    round_no: _builtins.int
+    """The view's next_round_no."""
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Bet]:
         """Bets of the player; the blind is placed by the system."""
@@ -41,12 +41,12 @@ class StartRoundRequest(_message.Message):
         *,
         request_id: _builtins.str = ...,
         session_id: _builtins.str = ...,
-        stage_no: _builtins.int = ...,
+        round_no: _builtins.int = ...,
         bets: _abc.Iterable[_common_pb2.Bet] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "request_id", b"request_id", "session_id", b"session_id", "stage_no", b"stage_no"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "request_id", b"request_id", "round_no", b"round_no", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

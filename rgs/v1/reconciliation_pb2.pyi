@@ -247,12 +247,12 @@ class Receipt(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
-    STAGE_NO_FIELD_NUMBER: _builtins.int
+    ROUND_NO_FIELD_NUMBER: _builtins.int
     OPENING_HASH_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    stage_no: _builtins.int
+    round_no: _builtins.int
     opening_hash: _builtins.bytes
     """32 bytes: the hash of the envelope that StartRound was answered with."""
     round_id: _builtins.str
@@ -262,14 +262,14 @@ class Receipt(_message.Message):
         self,
         *,
         session_id: _builtins.str = ...,
-        stage_no: _builtins.int = ...,
+        round_no: _builtins.int = ...,
         opening_hash: _builtins.bytes = ...,
         round_id: _builtins.str = ...,
         time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["opening_hash", b"opening_hash", "round_id", b"round_id", "session_id", b"session_id", "stage_no", b"stage_no", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["opening_hash", b"opening_hash", "round_id", b"round_id", "round_no", b"round_no", "session_id", b"session_id", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -56,7 +56,7 @@ def test_a_round_from_a_shell(served: Served) -> None:
     assert (session["balance_minor"], session["status"]) == ("5000", "SESSION_STATUS_OPEN")
     bets = [{"bet": "ante", "amount_minor": 500}]
     named = {"session_id": session["session_id"]}
-    started = answered(served, "PlayService/StartRound", rgs, **named, stage_no=1, bets=bets)
+    started = answered(served, "PlayService/StartRound", rgs, **named, round_no=1, bets=bets)
     assert parse_envelope(base64.b64decode(started["opening"])).payload_type.startswith("application/vnd.rgs.round-op")
     round_ = started["round"]
     named |= {"round_id": round_["round_id"]}
@@ -81,7 +81,7 @@ def test_a_request_id_is_told_and_makes_a_repeat_the_same(served: Served) -> Non
 
 def test_a_refusal_is_told_with_reason_and_metadata(served: Served) -> None:
     session = seated(served, "refused")
-    fields = {"session_id": session["session_id"], "stage_no": 1, "bets": [{"bet": "ante", "amount_minor": 1}]}
+    fields = {"session_id": session["session_id"], "round_no": 1, "bets": [{"bet": "ante", "amount_minor": 1}]}
     status, out, err = call(served, "StartRound", json.dumps(fields))
     assert (status, out) == (1, "")
     result, *facts = err.splitlines()[1:]
@@ -110,8 +110,8 @@ def test_who_calls_is_chosen(served: Served) -> None:
 
 def test_play_reads_and_writes_lines(served: Served) -> None:
     session = seated(served, "stream")
-    start = {"session_id": session["session_id"], "stage_no": 1, "bets": [{"bet": "ante", "amount_minor": 500}]}
-    lines = [{"start_round": start}, {"start_round": start | {"stage_no": 7}}]
+    start = {"session_id": session["session_id"], "round_no": 1, "bets": [{"bet": "ante", "amount_minor": 500}]}
+    lines = [{"start_round": start}, {"start_round": start | {"round_no": 7}}]
     status, out, err = call(served, "Play", said="".join(f"{json.dumps(line)}\n\n" for line in lines))
     assert status == 1  # one was refused, in band
     first, second = (json.loads(line) for line in out.splitlines())
@@ -148,7 +148,7 @@ def test_a_stream_of_answers_is_one_a_line(served: Served) -> None:
         (("GetSession", "{"), "cannot read a GetSessionRequest: Failed to load JSON"),
         (("GetSession", '{"nothing": 1}'), 'has no field named "nothing"'),
         (("GetSession", '{"session_id": 1}'), "cannot read a GetSessionRequest: Failed to parse session_id field"),
-        (("StartRound", '{"stage_no": 1.5}'), "cannot read a StartRoundRequest"),
+        (("StartRound", '{"round_no": 1.5}'), "cannot read a StartRoundRequest"),
         (("Play", "{}"), "PlayService/Play reads its requests from stdin, one a line [INVALID_FIELD field=json]"),
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, str) else value[0] + value[1],

@@ -93,7 +93,7 @@ def test_a_server_whose_files_are_changed_under_it(running: tuple[Installation, 
     session = server.call("SessionService/OpenSession", "operator", **fields)[0]["session"]
     named = {"session_id": session["session_id"]}
     server.call("SessionService/BuyParticipation", "operator", **named, purchase_no=1, amount_minor=5000)
-    start = {**named, "stage_no": 1, "bets": [{"bet": "ante", "amount_minor": 100}]}
+    start = {**named, "round_no": 1, "bets": [{"bet": "ante", "amount_minor": 100}]}
 
     names = ("rng/drbg.py", "rgs/core/hands.py", "rgs/core/games/rulesets/uth-solo.toml")
     for count, name in enumerate(names, 1):

@@ -19,7 +19,7 @@ from rgs.core.errors import FormatError, InvalidFieldError, RgsError, RulesetErr
 from rgs.core.games.published import parse_published_returns
 from rgs.core.jurisdictions import parse_jurisdiction
 from rgs.core.replay import KeyBook, Replay, Rulebook
-from rgs.core.returns.certified import parse_certificate
+from rgs.core.returns.certified import parse_certified_returns
 from rgs.core.rulesets import load_ruleset, parse_canonical_ruleset, parse_document, parse_ruleset
 from rgs.core.statements import format_canonical, parse_canonical, parse_envelope
 from rgs.core.statements.kinds import parse_statement
@@ -132,7 +132,7 @@ PARSERS = {
         of_text(parse_published_returns), (RulesetError, FormatError), lambda: shipped("games/published_returns.toml")
     ),
     "certified returns": Parser(
-        of_text(lambda text: parse_certificate(text, load_ruleset("casino-holdem"))),
+        of_text(lambda text: parse_certified_returns(text, load_ruleset("casino-holdem"))),
         (RulesetError, FormatError),
         lambda: shipped(f"certificate_data/{load_ruleset('casino-holdem').sha256}.json"),
     ),

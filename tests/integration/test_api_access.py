@@ -153,7 +153,7 @@ async def test_operators_do_not_see_one_another(tmp_path: Path) -> None:
             other.sessions.BuyParticipation(other.buy_request()),
             other.sessions.EndParticipation(session_pb2.EndParticipationRequest(request_id=request_id(), **ids)),
             other.sessions.CloseSession(session_pb2.CloseSessionRequest(request_id=request_id(), **ids)),
-            other.play.StartRound(other.start_request(stage_no=2)),
+            other.play.StartRound(other.start_request(round_no=2)),
             other.play.Act(other.act_request(1)),
             other.play.GetRound(play_pb2.GetRoundRequest(round_id=mine.round_id, **ids)),
             other.history.GetRoundRecord(history_pb2.GetRoundRecordRequest(round_id=mine.round_id)),

@@ -72,7 +72,7 @@ async def test_a_switch_stops_what_is_new_and_only_there(
             await player.act(action)
         await harness.restart()
         again = ApiClient(harness.channel())
-        again.session_id, again.stage_no = player.session_id, 2
+        again.session_id, again.round_no = player.session_id, 2
         for call in (
             again.play.StartRound(again.start_request()),
             again.sessions.BuyParticipation(again.buy_request(purchase_no=2)),
@@ -318,7 +318,7 @@ async def test_a_certificate_is_let_in_at_once_and_out_at_once(tmp_path: Path) -
         body = read_statement((await admin.RemoveCertificate(remove)).statement)
         assert (body["code"], body["before"][:7], body["after"]) == ("CERTIFICATE_REMOVED", "allowed", "denied")
         assert await reason_of(newcomer.sessions.OpenSession(newcomer.open_request())) == "CERTIFICATE_NOT_ALLOWED"
-        await stream.write(play_pb2.PlayRequest(start_round=newcomer.start_request(stage_no=2)))
+        await stream.write(play_pb2.PlayRequest(start_round=newcomer.start_request(round_no=2)))
         assert reason_in((await stream.read()).error) == "CERTIFICATE_NOT_ALLOWED"
         assert (await stream.code()).name == "UNAUTHENTICATED"
         rows = (await admin.ListCertificates(pb.ListCertificatesRequest())).certificates

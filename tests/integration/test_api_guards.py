@@ -166,7 +166,7 @@ async def test_a_clock_that_was_set(tmp_path: Path) -> None:
         await admin_of(harness).ClearGuard(clear)
         await until(channel, PLAY, SERVING)
         again = ApiClient(channel)
-        again.session_id, again.stage_no = late.session_id, 1
+        again.session_id, again.round_no = late.session_id, 1
         await again.start()
         result = await events(harness, "GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED", "GUARD_CLEARED")
         assert [code for code, _, _ in result] == ["GUARD_CLOSED", "TIME_JUMP", "GUARD_CLEARED"]
@@ -231,7 +231,7 @@ async def test_a_latched_generator_over_a_restart(tmp_path: Path) -> None:
         found = (await guards(harness))["rng"]
         assert (found.closed, found.latched, found.code) == (True, True, "GENERATOR_ENDED")
         again = ApiClient(channel)
-        again.session_id, again.stage_no = player.session_id, 2
+        again.session_id, again.round_no = player.session_id, 2
         error = await refused(again.play.StartRound(again.start_request()))
         assert info_in(status_in(error)).metadata["guard"] == "rng"
         clear = admin_pb2.ClearGuardRequest(request_id=request_id(), name="rng", reason="REPLACED")
@@ -301,7 +301,7 @@ async def test_a_large_win_is_told_once_after_its_round(tmp_path: Path) -> None:
             if gain > 0:
                 won[started.round.round_id] = gain
             if started.session.balance_minor < 1_000:
-                player = await ApiClient(harness.channel(), f"player-{len(won)}-{player.stage_no}").seated()
+                player = await ApiClient(harness.channel(), f"player-{len(won)}-{player.round_no}").seated()
         page = admin_pb2.ListEventsResponse()
         while len(page.events) < len(won):
             page = await admin_of(harness).ListEvents(admin_pb2.ListEventsRequest(code="LARGE_WIN"))

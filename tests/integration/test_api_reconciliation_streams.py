@@ -134,7 +134,7 @@ async def test_hostile_streams_leave_nothing(tmp_path: Path) -> None:
         assert (await stub.SubmitWalletStatement(iter(wallet_stream(_rows(10))))).submission.rows == 10
         receipts = [
             pb.SubmitReceiptsRequest(header=header(currency="")),
-            pb.SubmitReceiptsRequest(receipts=[pb.Receipt(session_id="s", stage_no=1, opening_hash=b"short")]),
+            pb.SubmitReceiptsRequest(receipts=[pb.Receipt(session_id="s", round_no=1, opening_hash=b"short")]),
         ]
         info = await refusal_of(harness, receipts, "SubmitReceipts")
         assert (info.reason, info.metadata["row"]) == ("INVALID_FIELD", "1")

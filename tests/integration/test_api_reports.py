@@ -95,7 +95,7 @@ async def test_totals_are_those_of_a_full_scan(tmp_path: Path, monkeypatch: pyte
                 harness.clock.ahead_ms = day * 86_400_000
                 await harness.until_serving()
             for player in players:
-                player.stage_no = 1
+                player.round_no = 1
                 await player.seated()
                 for _ in range(day + 1):
                     await player.round_to_the_end()

@@ -53,7 +53,7 @@ class Recorder(ApiClient):
         self.wire.harness.clock.tick(1_500)
         started = await self.say(f"{PLAY}StartRound", self.start_request(), play_pb2.StartRoundResponse)
         self.seen(started)
-        self.stage_no = started.session.next_stage_no
+        self.round_no = started.session.next_round_no
 
     async def decide(self, *actions: Any) -> None:
         for action in actions:
@@ -161,7 +161,7 @@ async def test_many_clients_on_one_session(tmp_path: Path) -> None:
             "SESSION_RACE",
         }
         anna.seen(play_pb2.StartRoundResponse.FromString(dealt.pop()))
-        anna.stage_no += 1
+        anna.round_no += 1
         await anna.decide(1, 1, 7)
         buys = [player.buy_request(purchase_no=2, amount_minor=1_000 + n) for n, player in enumerate(players)]
         result = await asyncio.gather(
@@ -263,7 +263,7 @@ async def test_a_clock_that_steps_back_and_forth(tmp_path: Path) -> None:
                 continue
             started = play_pb2.StartRoundResponse.FromString(got[0])
             anna.seen(started)
-            anna.stage_no += 1
+            anna.round_no += 1
             wire.harness.clock.tick(-step // 2)
             await anna.decide(1, 1)
             wire.harness.clock.tick(5_000)

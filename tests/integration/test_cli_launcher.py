@@ -244,9 +244,9 @@ def test_serve_refuses_what_cannot_be_named(cli: Cli, served: list[Config], monk
     assert "was loaded before it was hashed" in cli.refused(*command, status=HOPELESS), "as it is in this test process"
     assert served == []
     monkeypatch.setattr("rgs.cli.serve.verify_loaded", lambda: None)
-    cli(*command, "--listen", "127.0.0.1:0", "--no-reflection", "--drain-s", "3", "--log-level", "debug")
+    cli(*command, "--listen", "127.0.0.1:0", "--no-reflection", "--drain-s", "3", "--logging-level", "debug")
     (config,) = served
-    result = (config.listen, config.reflection, config.drain_s, config.log_level)
+    result = (config.listen, config.reflection, config.drain_s, config.logging_level)
     assert result == ("127.0.0.1:0", False, 3, "debug")
     assert "field=listen" in cli.refused(*command, "--listen", "nowhere")
 

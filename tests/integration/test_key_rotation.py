@@ -100,7 +100,7 @@ async def play_streamed(player: ApiClient, done: asyncio.Event) -> int:
     while not done.is_set():
         started = await ask(start_round=player.start_request())
         player.seen(started)
-        player.stage_no = started.session.next_stage_no
+        player.round_no = started.session.next_round_no
         for action in (CHECK, CHECK, FOLD):
             player.seen(await ask(act=player.act_request(action)))
         rounds += 1

@@ -36,7 +36,7 @@ class Noise:
         while not self.stop:
             self._wire.harness.clock.tick(1_500)
             player.seen(await self._persist(player.play.StartRound, player.start_request()))
-            player.stage_no += 1
+            player.round_no += 1
             for action in (1, 1, 7):
                 player.seen(await self._persist(player.play.Act, player.act_request(action)))
 
@@ -85,7 +85,7 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
         for _ in range(3):
             wire.harness.clock.tick(1_500)
             await ask("start_round", quiet.start_request())
-            quiet.stage_no += 1
+            quiet.round_no += 1
             for action in (1, 1, 7):
                 await ask("act", quiet.act_request(action))
         noise.stop = True
@@ -94,7 +94,7 @@ async def test_a_noisy_operator_does_not_starve_another(tmp_path: Path, on_strea
         for player in crowd:
             await player.leave()
         request = session_pb2.GetSessionRequest(session_id=quiet.session_id)
-        assert (await quiet.sessions.GetSession(request)).session.next_stage_no == 4
+        assert (await quiet.sessions.GetSession(request)).session.next_round_no == 4
         await wire.harness.settle()
     assert noise.refused, "the flood was above its limits all the while"
     # A few turns of those whom the other may have under way, however many it would like to have. Now and then the

@@ -186,7 +186,7 @@ def rounds(store: BookComparison) -> list[tuple[list[SeatFact], list[Stage]]]:
     ("name", "value"),
     [
         ("available_minor", 501), ("staked_minor", 201), ("returned_minor", 299), ("opening", "o2"), ("final", "f2"),
-        ("stage_no", 2), ("regulator_participation_id", "B"), ("regulator_session_id", "N"),
+        ("round_no", 2), ("regulator_participation_id", "B"), ("regulator_session_id", "N"),
     ],
 )  # fmt: skip
 def test_one_value_of_a_stage_that_differs_is_looked_at(
@@ -209,8 +209,8 @@ def test_a_stage_is_reported_before_its_end_by_the_clock_limit_at_most(
 
 def test_an_open_seat_has_no_stage_yet(store: BookComparison, tmp_path: Path) -> None:
     put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
-    take(store, tmp_path, SESSION, replace(SEAT, status="open"), replace(SEAT, stage_no=2))
-    assert [(seats[0].stage_no, stages) for seats, stages in rounds(store)] == [(2, [])]
+    take(store, tmp_path, SESSION, replace(SEAT, status="open"), replace(SEAT, round_no=2))
+    assert [(seats[0].round_no, stages) for seats, stages in rounds(store)] == [(2, [])]
 
 
 def test_a_stage_that_stands_twice_is_looked_at(store: BookComparison, tmp_path: Path) -> None:
@@ -463,12 +463,12 @@ def test_seats_and_transfers_take_the_names_of_their_session(
     kept: dict[str, Any] = {"regulator_session_id": "K", "regulator_participation_id": "C"}
     take(
         store, tmp_path, NAMELESS, SESSION, replace(SESSION, **other), replace(SEAT, **lost),
-        replace(SEAT, stage_no=2, **kept), replace(TRANSFER, statement="h2", transaction_id="T2", **lost),
+        replace(SEAT, round_no=2, **kept), replace(TRANSFER, statement="h2", transaction_id="T2", **lost),
         replace(TRANSFER, statement="h3", transaction_id="T3", **kept),
     )  # fmt: skip
     named(store)
     names = "regulator_session_id, regulator_participation_id"
-    assert reported(store, f"stage_no, {names}", "seats") == [(1, "M", "A"), (2, "K", "C")]
+    assert reported(store, f"round_no, {names}", "seats") == [(1, "M", "A"), (2, "K", "C")]
     assert reported(store, f"statement, {names}", "transfers") == [("h2", "M", "A"), ("h3", "K", "C")]
 
 

@@ -228,7 +228,7 @@ def test_a_ticket_whose_money_was_given_back(day: Day, tmp_path: Path) -> None:
 
 
 def test_a_stage_that_nobody_signed(day: Day, tmp_path: Path) -> None:
-    day.change_regulator(lambda rows: [*rows, {**first(rows, "stage"), "stage_no": "99"}])
+    day.change_regulator(lambda rows: [*rows, {**first(rows, "stage"), "round_no": "99"}])
     assert day.breaks(tmp_path / "out") == [BreakClass.MISSING_IN_RGS]
 
 
@@ -238,7 +238,7 @@ def test_a_receipt_of_another_opening(day: Day, tmp_path: Path) -> None:
 
 
 def test_a_receipt_of_a_round_that_the_record_does_not_show(day: Day, tmp_path: Path) -> None:
-    day.change_receipts(lambda rows: [*rows, {**rows[0], "stage_no": "99"}])
+    day.change_receipts(lambda rows: [*rows, {**rows[0], "round_no": "99"}])
     assert day.breaks(tmp_path / "out") == [BreakClass.SEAT_MISSING]
 
 
@@ -367,7 +367,7 @@ def test_a_lie_in_a_final_is_one_break(tmp_path: Path) -> None:
     factory.end(one)
     day = paper(tmp_path, factory)
     receipts = [
-        {"session_id": player.session_id, "stage_no": str(place), "opening_hash": opening}
+        {"session_id": player.session_id, "round_no": str(place), "opening_hash": opening}
         for place, opening in enumerate(openings(factory), 1)
     ]
     day.receipts.write_text("")
@@ -397,7 +397,7 @@ def test_a_seat_that_was_dealt_and_not_opened(tmp_path: Path) -> None:
     factory.end(one)
     day = paper(tmp_path, factory)
     (opening,) = openings(factory)
-    receipt_ = {"session_id": players[0].session_id, "stage_no": "1", "opening_hash": opening}
+    receipt_ = {"session_id": players[0].session_id, "round_no": "1", "opening_hash": opening}
     day.receipts.write_text("")
     day.change_receipts(lambda _: [receipt_])
     done = day.run(tmp_path / "out", wallet=None, regulator=None, root=None, allow_rejects=True)

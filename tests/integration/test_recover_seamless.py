@@ -19,7 +19,7 @@ KEPT = (
     "player",
     "funding",
     "participation",
-    "stage_no",
+    "round_no",
     "rounds",
     "open_round_id",
     "link_no",

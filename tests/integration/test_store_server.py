@@ -123,6 +123,6 @@ async def test_a_database_that_is_gone_is_told_as_unavailable_and_found_again(
                 await asyncio.sleep(0.1)
         else:
             raise AssertionError("the server did not find its database again")
-        assert found.session.next_stage_no in {2, 3}
+        assert found.session.next_round_no in {2, 3}
         await again.buy()
         await round_of(again)

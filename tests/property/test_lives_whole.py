@@ -241,7 +241,7 @@ class World:
 
 
 def _age(session: dict[str, object]) -> tuple[object, ...]:
-    names = ("next_purchase_no", "next_stage_no", "staked_minor", "returned_minor", "ended")
+    names = ("next_purchase_no", "next_round_no", "staked_minor", "returned_minor", "ended")
     return (*[session[name] for name in names], session["status"] == "closed")
 
 

@@ -102,10 +102,10 @@ instance.purchase L amount_minor:pos balance_after_minor:int balance_before_mino
 . participation_id:ulid private:hash purchase_no:pos
 instance.transfer L amount_minor:int direction:way round_id:ulid transaction_id:ulid
 instance.round_opening L balance_after_minor:int balance_before_minor:pos commitment:hash deal:DEAL
-. path:8*hash seat:SEAT stage_no:pos
+. path:8*hash seat:SEAT round_no:pos
 instance.round_final L actions:8*ACTION actions_hash:hash balance_after_minor:int balance_before_minor:pos cards?:CARDS
 . deck?:52*card opening:hash outcome?:OUTCOME returned_minor:int round_id:ulid salt?:hash seat_no:pos settlement?:8*ROW
-. stage_no:pos staked_minor:pos status:status transcript?:bytes void?:VOID
+. round_no:pos staked_minor:pos status:status transcript?:bytes void?:VOID
 instance.participation_end L bought_minor:pos paid_out_minor:int participation_id:ulid private:hash returned_minor:int
 . rounds:int staked_minor:int
 instance.session_close L reason:code rounds:int
@@ -682,7 +682,7 @@ class Verifier:
             if not round_ or round_.draw != (deal["instance"], deal["draw_no"]):
                 self.passes(round_id, self.draw, instance, deal)
             self.passes(round_id, self.join, body, round_id)
-            chain.stage, chain.balance = int(body["stage_no"]), int(body["balance_after_minor"])
+            chain.stage, chain.balance = int(body["round_no"]), int(body["balance_after_minor"])
             chain.codes = (chain.codes if chain.start[:19] == deal["start_time"][:19] else set()) | {deal["game_code"]}
             chain.start, chain.rules = deal["start_time"], chain.rules or deal["ruleset"]
             chain.table = deal["table"] if chain.table is None else chain.table
@@ -830,7 +830,7 @@ class Verifier:
 
     def opening(self, chain: SimpleNamespace, body: Body, seat: SimpleNamespace) -> None:
         deal, rules, start, code = body["deal"], seat.rules, body["deal"]["start_time"], body["deal"]["game_code"]
-        need("7 session", chain.stage in (None, int(body["stage_no"]) - 1), "stage")
+        need("7 session", chain.stage in (None, int(body["round_no"]) - 1), "stage")
         need("7 session", not chain.bets or chain.paid_for in ("", deal["round_id"]), "paid for")
         need("8 rules", rules and chain.rules in (None, deal["ruleset"]), "ruleset")
         need("7 session", start >= chain.start, "start")
@@ -913,10 +913,10 @@ class Verifier:
     def final(self, body: Body, seat: SimpleNamespace | None) -> None:
         need("11 opening", seat and seat.sound, "opening")
         opened, deal, rules = seat.body, seat.body["deal"], seat.rules  # type: ignore[union-attr]
-        ours = (seat.hash, seat.round_id, opened["seat"]["seat_no"], opened["stage_no"])  # type: ignore[union-attr]
+        ours = (seat.hash, seat.round_id, opened["seat"]["seat_no"], opened["round_no"])  # type: ignore[union-attr]
         need(
             "11 opening",
-            (body["opening"], body["round_id"], body["seat_no"], body["stage_no"]) == ours,
+            (body["opening"], body["round_id"], body["seat_no"], body["round_no"]) == ours,
             "another opening",
         )
         void, done = body.get("void", {}), body["status"] == "settled"

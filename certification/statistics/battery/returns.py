@@ -33,7 +33,7 @@ from rgs.core import games
 from rgs.core.errors import RulesetError
 from rgs.core.games.types import Action, Phase, Seat, SeatStakes
 from rgs.core.hands import evaluate
-from rgs.core.returns.certified import load_certificate
+from rgs.core.returns.certified import load_certified_returns
 from rgs.core.rulesets import Ruleset, load_ruleset
 
 LEAST: Final = {"showdown": 30, "main": 100_000, "side": 5_000}
@@ -140,7 +140,7 @@ class ReturnTest:
 def exact_figures(ruleset_id: str) -> dict[str, Exact]:
     """Return the exact figures, from the committed certificate. Raises RulesetError where there is none."""
     ruleset = load_ruleset(ruleset_id)
-    certificate = load_certificate(ruleset)
+    certificate = load_certified_returns(ruleset)
     if certificate is None:
         raise RulesetError(f"{ruleset_id} has no certificate of its returns", field="certificate", ruleset=ruleset_id)
     file = resources.files("rgs.core") / "certificate_data" / f"{ruleset.sha256}.json"

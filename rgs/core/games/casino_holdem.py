@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from rgs.core.games.types import Action, GameRules, Outcome, Pay, Phase
+from rgs.core.games.types import Action, FamilyRules, Outcome, Pay, Phase
 
 _TRANSITIONS: Final[Mapping[Phase, Mapping[Action, Phase]]] = MappingProxyType(
     {Phase.FLOP: MappingProxyType({Action.CALL: Phase.SHOWDOWN, Action.FOLD: Phase.SHOWDOWN})}
@@ -36,7 +36,7 @@ _SETTLEMENT: Final[Mapping[tuple[bool, Outcome], Mapping[str, Pay]]] = MappingPr
     }
 )
 
-RULES: Final = GameRules(
+RULES: Final = FamilyRules(
     name="casino_holdem",
     opening_bets=("ante", "aa"),
     placed_bets=("ante", "aa"),

@@ -16,7 +16,7 @@ from rgs.core.errors import (
     StakeStepError,
     UnknownBetError,
 )
-from rgs.core.games.types import GameRules, Phase, Ruleset
+from rgs.core.games.types import FamilyRules, Phase, Ruleset
 from rgs.core.money import verify_amount
 
 
@@ -72,18 +72,18 @@ def largest_ante(ruleset: Ruleset, balance_minor: int, side_bets: Mapping[str, i
 
 
 @cache
-def dearest_round(rules: GameRules) -> int:
+def dearest_round(rules: FamilyRules) -> int:
     """Return what the main bets of a round can cost at most, in antes."""
     return 1 + len(_system_bets(rules)) + max(_finishes(rules, rules.first_phase))
 
 
 @cache
-def _system_bets(rules: GameRules) -> tuple[str, ...]:
+def _system_bets(rules: FamilyRules) -> tuple[str, ...]:
     return tuple(bet for bet in rules.opening_bets if bet not in rules.placed_bets)
 
 
 @cache  # of the few games and phases that there are
-def _finishes(rules: GameRules, phase: Phase) -> frozenset[int]:
+def _finishes(rules: FamilyRules, phase: Phase) -> frozenset[int]:
     """Return what each way from this phase to the showdown costs, in antes."""
     if phase is Phase.SHOWDOWN:
         return frozenset({0})
@@ -94,7 +94,7 @@ def _finishes(rules: GameRules, phase: Phase) -> frozenset[int]:
     )
 
 
-def _verify_known(rules: GameRules, bets: Mapping[str, int]) -> None:
+def _verify_known(rules: FamilyRules, bets: Mapping[str, int]) -> None:
     for bet in bets:
         if bet not in rules.placed_bets:
             raise UnknownBetError(

@@ -1,4 +1,4 @@
-"""The vocabulary of a game: phases, actions, seats, settlements, and the tables that make one game (`GameRules`).
+"""The vocabulary of a game: phases, actions, seats, settlements, and the tables that make one game (`FamilyRules`).
 
 RULEBOOK sections 2 and 3 give the words. Everything is frozen: an action makes a new `Seat`. The `repr` of a `Seat`
 shows no card, because cards leak in log lines (ARCHITECTURE section 1; U-0: hole cards may be secret).
@@ -67,7 +67,7 @@ class Pay(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GameRules:
+class FamilyRules:
     """One game as data. Stakes are counted in antes; the `…_rule` fields are RULEBOOK ids for errors.
 
     `opening_bets` is the canonical order of the bets on the table when the cards are dealt; of these, the player places
@@ -135,8 +135,8 @@ class Ruleset:
 
     id: str
     version: int
-    game: str
-    rules: GameRules
+    family: str
+    rules: FamilyRules
     table_only: bool
     max_seats: int
     hole_cards: str

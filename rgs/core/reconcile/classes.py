@@ -74,7 +74,7 @@ MEANINGS: Final[dict[BreakClass, Meaning]] = {
     BreakClass.SEAT_MISSING: Meaning(
         "Seat missing",
         "A seat was dealt that the record does not show, or one that the operator holds no receipt for.",
-        "Open an integrity incident; ask for the statement by session and stage number.",
+        "Open an integrity incident; ask for the statement by session and round number.",
     ),
     BreakClass.DIRECTION_DIFFERS: Meaning(
         "Direction differs",

@@ -33,7 +33,7 @@ NO_BLOCK: Final = "private block is absent: there is no id to match by"
 class _Seat:
     opening: str
     round_id: str
-    stage_no: str
+    round_no: str
     available: str
     staked: int
     opened_ms: int
@@ -110,7 +110,7 @@ class Extract:
             case "round_opening":
                 staked = sum(int(bet["amount_minor"]) for bet in body["seat"]["bets"])
                 session.seat = _Seat(
-                    statement.hash, statement.round_id, body["stage_no"], body["balance_before_minor"], staked,
+                    statement.hash, statement.round_id, body["round_no"], body["balance_before_minor"], staked,
                     time_ms, is_sound,
                 )  # fmt: skip
             case "round_final":
@@ -212,7 +212,7 @@ class Extract:
             SEATS,
             (
                 session.session_id,
-                seat.stage_no,
+                seat.round_no,
                 seat.round_id,
                 seat.opening,
                 final_hash,

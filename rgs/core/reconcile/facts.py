@@ -79,7 +79,7 @@ class SeatFact:
     """One seat of a round from its signed opening and final; `final` is empty and `ended_ms` 0 while it is open."""
 
     session_id: str
-    stage_no: int
+    round_no: int
     round_id: str
     opening: str
     final: str
@@ -101,7 +101,7 @@ class SeatFact:
     @property
     def subject(self) -> str:
         """The name of the seat in a break."""
-        return f"session {self.session_id} stage {self.stage_no}"
+        return f"session {self.session_id} stage {self.round_no}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Stage:
 
     regulator_session_id: str
     regulator_participation_id: str
-    stage_no: int
+    round_no: int
     available_minor: int
     staked_minor: int
     returned_minor: int
@@ -126,7 +126,7 @@ class ReceiptRow:
     """An opening as the operator stored it. `time_ms` is 0 if the operator kept no time."""
 
     session_id: str
-    stage_no: int
+    round_no: int
     opening: str
     time_ms: int
     is_session_known: bool = True

@@ -36,7 +36,7 @@ def match_round(seat: SeatFact | None, stages: Sequence[Stage], terms: Terms) ->
         if first.is_session_known and not terms.may_be_outside(first.time_ms):
             yield Break(
                 BreakClass.MISSING_IN_RGS,
-                f"participation {first.regulator_participation_id} stage {first.stage_no}",
+                f"participation {first.regulator_participation_id} stage {first.round_no}",
                 _said("nothing", _stage(first, first.currency)),
                 first.time_ms,
                 amount_minor=first.staked_minor,
@@ -90,7 +90,7 @@ def match_receipt(seat: SeatFact | None, receipts: Sequence[ReceiptRow], terms: 
         found = (("statements", "nothing"), ("receipts", first.opening))
         yield Break(
             BreakClass.SEAT_MISSING,
-            f"session {first.session_id} stage {first.stage_no}",
+            f"session {first.session_id} stage {first.round_no}",
             found,
             first.time_ms or terms.as_of_ms,
             sources=("receipts",),

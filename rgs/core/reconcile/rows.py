@@ -127,7 +127,7 @@ def read_receipt(record: Record, read: FieldReader) -> tuple[str, Row]:
         raise RowRefusedError("envelope does not hash to opening_hash")
     return RECEIPTS, (
         read.text(record, "session_id"),
-        read.number(record, "stage_no"),
+        read.number(record, "round_no"),
         opening,
         read.time(record, default=""),
     )

@@ -69,7 +69,7 @@ class Deals:
             known = Deal(seat.deal_core, draw, seat.seats, body["deal"]["seats_root"])
             self._deals[seat.round_id] = known
             is_new = self._ids.add(seat.round_id)
-            self.games[seat.ruleset.game if seat.ruleset else "unknown"] += 1
+            self.games[seat.ruleset.family if seat.ruleset else "unknown"] += 1
         known.unanswered += 1
         if not is_new:
             if seat.round_id not in self.failed:

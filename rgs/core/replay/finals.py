@@ -93,7 +93,7 @@ def _verify_opening(statement: Statement, seat: OpenSeat) -> Ruleset:
         ("opening", seat.opening),
         ("round_id", seat.round_id),
         ("seat_no", str(seat.seat_no)),
-        ("stage_no", seat.stage_no),
+        ("round_no", seat.round_no),
     ):
         if body[field] != expected:
             raise statement.failure(OPENING, f"{field} is {body[field]}, that of the open opening is {expected}")

@@ -25,12 +25,12 @@ SEATS_MAX = 256
 
 
 def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook: Rulebook) -> None:
-    """Checks 7 (stage number, round paid for), 8, 9 (all that one seat can show), 10 and 18 of a round_opening."""
+    """Checks 7 (round number, round paid for), 8, 9 (all that one seat can show), 10 and 18 of a round_opening."""
     body = statement.body
     deal: dict[str, Any] = body["deal"]
     # (7) The stage.
-    if chain.stage_no is not None and int(seat.stage_no) != chain.stage_no + 1:
-        raise statement.failure(SESSION, f"stage {seat.stage_no} comes after {chain.stage_no}")
+    if chain.round_no is not None and int(seat.round_no) != chain.round_no + 1:
+        raise statement.failure(SESSION, f"stage {seat.round_no} comes after {chain.round_no}")
     if chain.is_seamless and chain.transfer_round not in (seat.round_id, ""):
         raise statement.failure(SESSION, "the debit before it was for another round")
     # (8) The ruleset of the session, and the jurisdiction's pace.

@@ -26,7 +26,7 @@ class OpenSeat:
     round_id: str
     seat_no: int
     seats: int
-    stage_no: str
+    round_no: str
     deal_core: bytes
     commitment: bytes
     ruleset: Ruleset | None
@@ -81,7 +81,7 @@ def read_seat(statement: Statement, rulebook: Rulebook) -> OpenSeat:
         round_id=deal["round_id"],
         seat_no=int(seat["seat_no"]),
         seats=int(deal["seats"]),
-        stage_no=body["stage_no"],
+        round_no=body["round_no"],
         deal_core=format_canonical(deal),
         commitment=bytes.fromhex(body["commitment"]),
         ruleset=rulebook.ruleset(deal["ruleset"]),

@@ -74,7 +74,7 @@ class Chain:
     staked_minor: int | None = 0
     returned_minor: int | None = 0
     balance_minor: int | None = 0
-    stage_no: int | None = 0
+    round_no: int | None = 0
     start_time: str = ""
     codes: frozenset[str] = frozenset()
     """The game codes of the rounds that started in the second of `start_time` (RULEBOOK R-4)."""
@@ -105,7 +105,7 @@ class Chain:
     def _forget(self) -> None:
         """Forget counts and sums; ruleset, jurisdiction, table and participation of a session stay."""
         self.kind = self.transfer_round = ""
-        self.purchase_no = self.stage_no = self.balance_minor = None
+        self.purchase_no = self.round_no = self.balance_minor = None
         self.bought_minor = self.staked_minor = self.returned_minor = None
 
     def advance(self, statement: Statement, seat: OpenSeat | None = None) -> None:
@@ -114,7 +114,7 @@ class Chain:
         self.kind, self.head, self.time = statement.kind.name, statement.hash, body["time"]
         match self.kind:
             case "round_opening":
-                self.stage_no, self.balance_minor = int(body["stage_no"]), int(body["balance_after_minor"])
+                self.round_no, self.balance_minor = int(body["round_no"]), int(body["balance_after_minor"])
                 self._start(body["deal"])
                 self.seat = seat
             case "round_final":
@@ -284,8 +284,8 @@ def verify_session_close(statement: Statement, chain: Chain) -> None:
 
 
 def _verify_rounds(statement: Statement, chain: Chain) -> None:
-    if chain.stage_no is not None and int(statement.body["rounds"]) != chain.stage_no:
-        raise statement.failure(SESSION, f"{statement.body['rounds']} rounds, the links show {chain.stage_no}")
+    if chain.round_no is not None and int(statement.body["rounds"]) != chain.round_no:
+        raise statement.failure(SESSION, f"{statement.body['rounds']} rounds, the links show {chain.round_no}")
 
 
 def _text(named: Mapping[str, str]) -> str:

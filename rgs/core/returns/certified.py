@@ -32,7 +32,7 @@ _WHOLE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class CertifiedReturns:
     """The returns of a ruleset: of the main bets per ante and per total stake, and of each side bet per stake."""
 
     ruleset_sha256: str
@@ -50,7 +50,7 @@ def parse_return(text: str) -> Fraction:
     return value
 
 
-def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
+def parse_certified_returns(text: str, ruleset: Ruleset) -> CertifiedReturns:
     """Return the certificate of this ruleset; raise FormatError if it is no JSON, RulesetError naming the row."""
     try:
         document = json.loads(text)
@@ -67,7 +67,7 @@ def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
     side_value = side_rows.parsed("value", _parse_signed)
     if wager <= 0:
         raise rows.refusal("expected_total_wager", f"{wager} must be positive")
-    return Certificate(
+    return CertifiedReturns(
         ruleset_sha256=ruleset.sha256,
         return_initial=_return(rows, "return_initial", 1 + value),
         return_total=_return(rows, "return_total", 1 + value / wager),
@@ -75,7 +75,7 @@ def parse_certificate(text: str, ruleset: Ruleset) -> Certificate:
     )
 
 
-def load_certificate(ruleset: Ruleset) -> Certificate | None:
+def load_certified_returns(ruleset: Ruleset) -> CertifiedReturns | None:
     """The shipped certificate of this ruleset, None without a usable one."""
     found = _read(ruleset)
     return None if isinstance(found, str) else found
@@ -83,7 +83,7 @@ def load_certificate(ruleset: Ruleset) -> Certificate | None:
 
 def verify_offered(ruleset: Ruleset, jurisdiction: Jurisdiction) -> None:
     """Raise GameNotOfferedError unless a certificate shows every return at or above the jurisdiction's floor."""
-    certificate = load_certificate(ruleset)
+    certificate = load_certified_returns(ruleset)
     if certificate is None:
         raise GameNotOfferedError(why_not(ruleset), game=ruleset.id, ruleset_sha256=ruleset.sha256)
     floor = Fraction(jurisdiction.return_floor_basis_points, _WHOLE)
@@ -107,13 +107,13 @@ def why_not(ruleset: Ruleset) -> str:
 
 
 @cache
-def _read(ruleset: Ruleset) -> Certificate | str:
+def _read(ruleset: Ruleset) -> CertifiedReturns | str:
     """The certificate; or what is wrong with its file, empty without a file."""
     file = resources.files("rgs.core") / "certificate_data" / f"{ruleset.sha256}.json"
     if not file.is_file():
         return ""
     try:
-        return parse_certificate(file.read_bytes().decode("ascii"), ruleset)
+        return parse_certified_returns(file.read_bytes().decode("ascii"), ruleset)
     except (RgsError, UnicodeDecodeError) as error:
         return f"{file.name}: {error}"
 

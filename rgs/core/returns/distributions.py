@@ -19,7 +19,7 @@ from rgs.core.cards import DECK_SIZE, FULL_DECK, format_card
 from rgs.core.errors import RulesetError
 from rgs.core.games.paytables import format_floor
 from rgs.core.games.stakes import dearest_round
-from rgs.core.returns.certified import load_certificate
+from rgs.core.returns.certified import load_certified_returns
 from rgs.core.rulesets import Ruleset
 
 PLACES: Final = ("h1", "h2", "b1", "b2", "b3", "b4", "b5", "d1", "d2")
@@ -73,7 +73,7 @@ class Laws:
 @cache
 def load_laws(ruleset: Ruleset) -> Laws | None:
     """The distributions of this ruleset, None without a certificate; RulesetError if that contradicts itself."""
-    certificate = load_certificate(ruleset)
+    certificate = load_certified_returns(ruleset)
     if certificate is None:
         return None
     file = resources.files("rgs.core") / "certificate_data" / f"{ruleset.sha256}.json"

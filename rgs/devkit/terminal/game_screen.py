@@ -153,7 +153,7 @@ class GameScreen:
             self._bets = {"ante": ante_minor}
         self._draw()
         placed = ", ".join(
-            f"{self._words.bet(self._game.game, bet)} {format_money(amount, session.currency)}"
+            f"{self._words.bet(self._game.family, bet)} {format_money(amount, session.currency)}"
             for bet, amount in self._bets.items()
         )
         self._prompt.say(*self._screen.limits_left(session), "")
@@ -184,7 +184,7 @@ class GameScreen:
                 largest = format_money(session.largest_ante_minor, session.currency)
                 hint = " " + self._words("say.up_to", amount=largest)
             default = typed_money(self._bets.get(limit.bet, 0), session.currency)
-            answer = self._prompt.ask(f"{self._words.bet(self._game.game, limit.bet)}{hint}", default)
+            answer = self._prompt.ask(f"{self._words.bet(self._game.family, limit.bet)}{hint}", default)
             amount_minor = self._amount(answer)
             if amount_minor is None:
                 return
@@ -199,9 +199,9 @@ class GameScreen:
 
     def _decide(self, round_: RoundView) -> None:
         self._draw()
-        self._prompt.say("", *self._screen.decisions(round_, self._game.game, self._session.currency))
+        self._prompt.say("", *self._screen.decisions(round_, self._game.family, self._session.currency))
         actions = {Action.Name(legal.action): legal.action for legal in round_.legal_actions if legal.available}
-        choices = {name: self._screen.action(self._game.game, action) for name, action in actions.items()}
+        choices = {name: self._screen.action(self._game.family, action) for name, action in actions.items()}
         if round_.paused:
             choices["refresh"] = self._words.choice("refresh")
             self._prompt.say(str(choices["refresh"]))
@@ -276,7 +276,7 @@ class GameScreen:
 
     def _draw(self) -> None:
         self._prompt.clear()
-        session, round_, game = self._session, self._round, self._game.game
+        session, round_, game = self._session, self._round, self._game.family
         self._prompt.say(self._screen.header(session, round_))
         if round_ is not None:
             self._prompt.say(self._screen.felt(round_, game, session.currency))

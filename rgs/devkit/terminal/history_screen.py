@@ -100,7 +100,7 @@ class HistoryScreen:
 
     def _record(self, record: RoundRecord) -> RenderableType:
         words, screen, row, round_ = self._prompt.words, self._prompt.screen, record.summary, record.round
-        game = self._games[row.game].game if row.game in self._games else ""
+        game = self._games[row.game].family if row.game in self._games else ""
         status = words.known(f"past.status.{RoundStatus.Name(row.status).removeprefix('ROUND_STATUS_')}", "?")
         ids = (
             (
@@ -117,7 +117,7 @@ class HistoryScreen:
         parts.append(screen.outcome(round_, game, row.currency))
         return Group(*parts)
 
-    def _decisions(self, round_: RoundView, game: str, currency: str) -> list[str]:
+    def _decisions(self, round_: RoundView, family: str, currency: str) -> list[str]:
         words, result = self._prompt.words, []
         for taken in round_.actions:
             phase = Phase.Name(taken.phase).removeprefix("PHASE_")
@@ -127,7 +127,7 @@ class HistoryScreen:
                     "past.action_cost" if taken.amount_minor else "past.action",
                     time=format_time(taken.time.ToMilliseconds())[11:19],
                     phase=words.known(f"phase.{phase}", phase),
-                    action=self._prompt.screen.action(game, taken.action).text,
+                    action=self._prompt.screen.action(family, taken.action).text,
                     **({"amount": format_money(taken.amount_minor, currency)} if taken.amount_minor else {}),
                 )
                 + (f" ({words(by)})" if words.has(by) else "")

@@ -88,13 +88,13 @@ class Screen:
         if left:
             yield line(self.words("say.limits", limits=", ".join(left)), "dim")
 
-    def felt(self, round_: RoundView, game: str, currency: str) -> Group:
+    def felt(self, round_: RoundView, family: str, currency: str) -> Group:
         """Cards, hands and bets of the round: eight rows."""
         is_open, plain = round_.status == ROUND_STATUS_OPEN, self.plain
         dealer = draw_cards(round_.dealer_cards, _HOLE_CARDS, face_down=is_open, plain=plain)
         board = draw_cards(round_.board, _BOARD, plain=plain)
         mine = draw_cards(round_.hole_cards, _HOLE_CARDS, plain=plain)
-        the_dealer = self.words.known(f"game.{game}.dealer", "dealer")
+        the_dealer = self.words.known(f"game.{family}.dealer", "dealer")
         the_board, you = self.words("felt.board"), self.words("felt.you")
         width = max(7, *(cell_len(name) + 1 for name in (the_dealer, the_board, you)))
         hands = [Text(), self._hand(you, round_.player_hand, width), self._hand(the_dealer, round_.dealer_hand, width)]
@@ -106,16 +106,16 @@ class Screen:
         bets = Text("  ")
         for bet in round_.bets:
             amount = format_money(bet.amount_minor, currency)
-            bets.append(f"{self.words.bet(game, bet.bet)} ", "dim").append(amount).append("   ")
+            bets.append(f"{self.words.bet(family, bet.bet)} ", "dim").append(amount).append("   ")
         bets.append(f"{self.words('felt.staked')} ", "dim").append(format_money(round_.staked_minor, currency), "bold")
         commitment = Text.assemble((f"  {self.words('felt.commitment')} {round_.commitment.hex()}", "dim"))
         return Group(*rows, bets, commitment)
 
-    def decisions(self, round_: RoundView, game: str, currency: str) -> Iterator[RenderableType]:
+    def decisions(self, round_: RoundView, family: str, currency: str) -> Iterator[RenderableType]:
         """The legal actions with their cost, and the reason if one is not available."""
         text = Text("  ")
         for legal in round_.legal_actions:
-            choice = self.action(game, legal.action)
+            choice = self.action(family, legal.action)
             text.append(f"[{choice.key}] ", "bold" if legal.available else "dim")
             text.append(choice.text, "" if legal.available else "dim")
             if legal.cost_minor:
@@ -131,7 +131,7 @@ class Screen:
         if round_.paused:
             yield line(self.words("say.paused", code=round_.malfunction_code or "-"), "bold yellow")
 
-    def outcome(self, round_: RoundView, game: str, currency: str) -> Group:
+    def outcome(self, round_: RoundView, family: str, currency: str) -> Group:
         """The winner, and the result of every bet."""
         table = Table.grid(padding=(0, 3, 0, 0))
         for row in round_.settlement:
@@ -139,18 +139,18 @@ class Screen:
             back = Text.assemble((f"{self.words('outcome.back')} ", "dim"), returned, justify="right")
             result = BetResult.Name(row.result).removeprefix("BET_RESULT_")
             became = Text(self.words.known(f"result.{result}", "?"), _STYLES.get(result, ""))
-            bet = Text(self.words.bet(game, row.bet), "dim")
+            bet = Text(self.words.bet(family, row.bet), "dim")
             table.add_row(" ", bet, Text(stake, justify="right"), became, back)
-        return Group(self._headline(round_, game, currency), table)
+        return Group(self._headline(round_, family, currency), table)
 
-    def action(self, game: str, action: Action.ValueType) -> Choice:
+    def action(self, family: str, action: Action.ValueType) -> Choice:
         """Key and word of a decision in this game."""
-        return self.words.action(game, Action.Name(action).removeprefix("ACTION_"))
+        return self.words.action(family, Action.Name(action).removeprefix("ACTION_"))
 
-    def _headline(self, round_: RoundView, game: str, currency: str) -> Text:
+    def _headline(self, round_: RoundView, family: str, currency: str) -> Text:
         if round_.status == ROUND_STATUS_VOID:
             return Text(f"  {self.words('outcome.void')}", "bold yellow")
-        the_dealer = self.words.known(f"game.{game}.the_dealer", "the dealer")
+        the_dealer = self.words.known(f"game.{family}.the_dealer", "the dealer")
         key = f"outcome.{Outcome.Name(round_.outcome).removeprefix('OUTCOME_')}"
         text = Text("  ", "bold")
         text.append(self.words(key if self.words.has(key) else "outcome.ended", dealer=the_dealer))
@@ -198,35 +198,35 @@ class Screen:
         """Rules, paytables, limits and returns of the game, from the catalog."""
         document = json.loads(game.canonical) if game.canonical else {}
         after_fold = next((str(value) for name, value in document.items() if name.endswith("_after_fold")), "")
-        reported = self.words.rules(game.game, floor=game.dealer_qualifies_with, after_fold=after_fold) or list(
+        reported = self.words.rules(game.family, floor=game.dealer_qualifies_with, after_fold=after_fold) or list(
             game.rules
         )
         parts: list[RenderableType] = [line(f"{number}. {rule}") for number, rule in enumerate(reported, 1)]
         tables = Table.grid(padding=(0, 4))
-        tables.add_row(" ", *(self._paytable(game.game, paytable) for paytable in game.paytables))
+        tables.add_row(" ", *(self._paytable(game.family, paytable) for paytable in game.paytables))
         parts += [Text(), tables, Text()]
         for limit in game.limits:
             least, most, step = (
                 format_money(amount, game.currency) for amount in (limit.min_minor, limit.max_minor, limit.step_minor)
             )
-            bet = self.words.bet(game.game, limit.bet)
+            bet = self.words.bet(game.family, limit.bet)
             parts.append(line(self.words("rules.limits", bet=bet, least=least, most=most, step=step)))
-        parts += [line(self._return(game.game, figure), "dim") for figure in game.returns]
+        parts += [line(self._return(game.family, figure), "dim") for figure in game.returns]
         return Group(*parts)
 
-    def _return(self, game: str, figure: ReturnFigure) -> str:
+    def _return(self, family: str, figure: ReturnFigure) -> str:
         bet, _, per = figure.name.partition(", per ")
         return self.words(
             "rules.return_of",
-            bet=self.words("rules.main") if bet == "main" else self.words.bet(game, bet),
+            bet=self.words("rules.main") if bet == "main" else self.words.bet(family, bet),
             per=self.words.known(f"rules.{per.replace(' ', '_')}", per),
             percent=figure.percent,
             basis=self.words.known(f"rules.{figure.basis}", figure.basis),
         )
 
-    def _paytable(self, game: str, paytable: Paytable) -> Table:
+    def _paytable(self, family: str, paytable: Paytable) -> Table:
         table = Table.grid(padding=(0, 2))
-        table.add_row(Text(self.words("rules.pays", bet=self.words.bet(game, paytable.bet)), "bold"), "")
+        table.add_row(Text(self.words("rules.pays", bet=self.words.bet(family, paytable.bet)), "bold"), "")
         for row in paytable.rows:
             floor = f"floor.{row.category}"
             hand = self.words(floor) if ":" in row.category and self.words.has(floor) else None

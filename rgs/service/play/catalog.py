@@ -102,15 +102,15 @@ def _entry(ruleset: Ruleset) -> GameEntry:
     after_fold = ruleset.trips_after_fold or ruleset.aa_after_fold
     return GameEntry(
         ruleset=ruleset,
-        name=_NAMES[ruleset.game],
-        rules=tuple(rule.format(floor=_in_words(floor), after_fold=after_fold) for rule in _RULES[ruleset.game]),
+        name=_NAMES[ruleset.family],
+        rules=tuple(rule.format(floor=_in_words(floor), after_fold=after_fold) for rule in _RULES[ruleset.family]),
         dealer_qualifies_with=floor,
         returns=_returns(ruleset),
     )
 
 
 def _returns(ruleset: Ruleset) -> tuple[Return, ...]:
-    certificate = certified.load_certificate(ruleset)
+    certificate = certified.load_certified_returns(ruleset)
     if certificate is None:
         return tuple(Return(row.bet, row.per, row.basis_points, LABEL) for row in published_returns(ruleset.id))
     figures = [

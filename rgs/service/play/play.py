@@ -1,7 +1,7 @@
 """Play: start a round, decide, read a round. Each round has one seat (ARCHITECTURE 2.1-2.7, 2.16, 2.18).
 
 A start fixes round, seat and stakes, then draws, then commits once. A decision unseals the deck, replays the recorded
-decisions, adds its own and commits once. Every reply is the stored answer. A late retry is refused by its stage number
+decisions, adds its own and commits once. Every reply is the stored answer. A late retry is refused by its round number
 or round version, even after its stored answer has been deleted.
 """
 
@@ -164,7 +164,7 @@ class Play:
             known = await self.seamless.resume(session, caller.party, request, digest)
             if known is not None:
                 return known
-        self._verify_may_start(session, request.stage_no, now_ms)
+        self._verify_may_start(session, request.round_no, now_ms)
         ruleset = self.games.rulesets[session.ruleset_id]
         bets = games.check_stakes(ruleset, request.bets)
         due = sum(amount for _, amount in bets) + games.cheapest_finish(ruleset, request.bets)
@@ -250,7 +250,7 @@ class Play:
             operator=session.operator,
             player=session.player,
             ruleset_id=ruleset.id,
-            stage_no=request.stage_no,
+            round_no=request.round_no,
             seat_no=SEAT_NO,
             game_code=deal["game_code"],
             instance=draw.instance,
@@ -270,7 +270,7 @@ class Play:
             if operation is None
             else session.participation.bet(staked),
             pending_operation="",
-            stage_no=request.stage_no,
+            round_no=request.round_no,
             open_round_id=round_id,
             last_start_ms=now_ms,
             code_count=code_count,
@@ -295,8 +295,8 @@ class Play:
         )
         return change, body
 
-    def _verify_may_start(self, session: Session, stage_no: int, now_ms: int) -> None:
-        session.verify_may_start(stage_no)
+    def _verify_may_start(self, session: Session, round_no: int, now_ms: int) -> None:
+        session.verify_may_start(round_no)
         self.availability.verify_may_start(session.operator, session.ruleset_id, session.player)
         self.games.verify_offered(session.ruleset_id, session.jurisdiction_id)
         jurisdiction = self.games.jurisdictions[session.jurisdiction_id]

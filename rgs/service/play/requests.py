@@ -22,12 +22,12 @@ class StartRound:
 
     request_id: str
     session_id: str
-    stage_no: int
+    round_no: int
     bets: Mapping[str, int]
 
     def digest(self, party: str) -> bytes:
         bets = [{"amount_minor": str(amount), "bet": bet} for bet, amount in sorted(self.bets.items())]
-        return _digest(self, party, session_id=self.session_id, stage_no=str(self.stage_no), bets=bets)
+        return _digest(self, party, session_id=self.session_id, round_no=str(self.round_no), bets=bets)
 
 
 @dataclass(frozen=True, slots=True)

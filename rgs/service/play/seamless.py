@@ -104,7 +104,7 @@ class Seamless:
         """Debit the opening bets, then draw."""
         detail = json.loads(operation.detail)
         bets = {bet: int(amount) for bet, amount in detail["bets"].items()}
-        request = StartRound(operation.request_id, session.session_id, int(detail["stage_no"]), bets)
+        request = StartRound(operation.request_id, session.session_id, int(detail["round_no"]), bets)
         transfer = _transfer(operation, session, TransferPurpose.BET, detail["round_id"])
         if operation.progress != OperationProgress.UNDOING:
             try:
@@ -168,7 +168,7 @@ class Seamless:
             detail = {
                 "bets": {bet: str(amount) for bet, amount in request.bets.items()},
                 "round_id": self.instance.new_id(now_ms),
-                "stage_no": str(request.stage_no),
+                "round_no": str(request.round_no),
             }
         else:
             detail = {

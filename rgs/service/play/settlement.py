@@ -142,7 +142,7 @@ def stage_report(session: Session, round_: Round) -> StageReport:
     """The regulator's report of a round that has ended."""
     return StageReport(
         session_id=session.session_id,
-        stage_no=round_.stage_no,
+        stage_no=round_.round_no,
         regulator_session_id=session.regulator_session_id,
         regulator_participation_id=session.regulator_participation_id,
         available_minor=round_.balance_before_minor,

@@ -114,7 +114,7 @@ def purchase(
 def stage(
     session_id: str,
     participation_id: str,
-    stage_no: int,
+    round_no: int,
     available_minor: int,
     *,
     staked_minor: int = 30,
@@ -123,15 +123,15 @@ def stage(
 ) -> StageReport:
     return StageReport(
         session_id="session-1",
-        stage_no=stage_no,
+        stage_no=round_no,
         regulator_session_id=session_id,
         regulator_participation_id=participation_id,
         available_minor=available_minor,
         staked_minor=staked_minor,
         returned_minor=returned_minor,
-        opening_hash=f"{stage_no:064x}",
+        opening_hash=f"{round_no:064x}",
         end_ms=end_ms,
-        final_hash=f"{stage_no:x}".rjust(64, "f"),
+        final_hash=f"{round_no:x}".rjust(64, "f"),
     )
 
 
@@ -162,8 +162,8 @@ class Played:
         stages = [self.stage(1, 500), self.stage(2, 470)]
         await self.regulator.report_stages(self.number(), stages)
 
-    def stage(self, stage_no: int, available_minor: int, **other: Any) -> StageReport:
-        return stage(self.session, self.participation, stage_no, available_minor, **other)
+    def stage(self, round_no: int, available_minor: int, **other: Any) -> StageReport:
+        return stage(self.session, self.participation, round_no, available_minor, **other)
 
     async def report(self, *stages: StageReport) -> RegulatorReceipt:
         return await self.regulator.report_stages(self.number(), stages)

@@ -40,7 +40,7 @@ class ApiClient:
         self.audit: Any = AuditServiceStub(channel)
         self.catalog: Any = CatalogServiceStub(channel)
         self.session_id = ""
-        self.stage_no = 1
+        self.round_no = 1
         self.round_id = ""
         self.round_version = 0
 
@@ -55,7 +55,7 @@ class ApiClient:
         return session_pb2.BuyParticipationRequest(**{"request_id": request_id(), **given, **changes})
 
     def start_request(self, **changes: Any) -> play_pb2.StartRoundRequest:
-        given = {"session_id": self.session_id, "stage_no": self.stage_no}
+        given = {"session_id": self.session_id, "round_no": self.round_no}
         bets = [Bet(bet="ante", amount_minor=ANTE_MINOR)]
         return play_pb2.StartRoundRequest(**{"request_id": request_id(), "bets": bets, **given, **changes})
 
@@ -76,7 +76,7 @@ class ApiClient:
     async def start(self) -> Any:
         response = await self.play.StartRound(self.start_request())
         self.seen(response)
-        self.stage_no = response.session.next_stage_no
+        self.round_no = response.session.next_round_no
         return response
 
     async def act(self, action: Any) -> Any:

@@ -61,7 +61,7 @@ async def openings(player: ApiClient) -> list[bytes]:
 def receipt(line: bytes) -> pb.Receipt:
     row = json.loads(line)
     receipt = pb.Receipt(
-        session_id=row["session_id"], stage_no=int(row["stage_no"]), opening_hash=bytes.fromhex(row["opening_hash"]),
+        session_id=row["session_id"], round_no=int(row["round_no"]), opening_hash=bytes.fromhex(row["opening_hash"]),
         round_id=row["round_id"],
     )  # fmt: skip
     receipt.time.FromJsonString(row["time"])

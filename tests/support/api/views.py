@@ -43,7 +43,7 @@ def session(**changes: object) -> Session:
         regulator_participation_id="N00000000000000P",
         participation=Participation(bought_minor=50_000, staked_minor=700, returned_minor=400),
         purchase_no=2,
-        stage_no=4,
+        round_no=4,
     )
     return replace(held, **changes)  # type: ignore[arg-type]
 
@@ -74,7 +74,7 @@ def played(ruleset_id: str, deck: Sequence[int], actions: Sequence[Action], side
         operator="op1",
         player="player-1",
         ruleset_id=ruleset_id,
-        stage_no=5,
+        round_no=5,
         seat_no=1,
         game_code="#10:11:12",
         instance="node1-b1-w0",

@@ -291,10 +291,10 @@ class Till:
 
     def stands(self, session_id: str) -> dict[str, int]:
         """The numbers that a client of this session would name next, less one; 1 as round version without a round."""
-        query = """SELECT stage_no, purchase_no, coalesce((SELECT json_array_length(actions) + 1 FROM rounds
+        query = """SELECT round_no, purchase_no, coalesce((SELECT json_array_length(actions) + 1 FROM rounds
             WHERE round_id = open_round_id), 1) FROM sessions WHERE session_id = ?"""
         row = self._main.execute(query, (session_id,)).fetchone()
-        return dict(zip(("stage_no", "purchase_no", "round_version"), row, strict=True))
+        return dict(zip(("round_no", "purchase_no", "round_version"), row, strict=True))
 
     def close(self) -> None:
         self._main.close()

@@ -50,7 +50,7 @@ REFUSALS = {
 MOVES = {f"{SESSION}BuyParticipation", f"{SESSION}EndParticipation", f"{PLAY}StartRound", f"{PLAY}Act", STREAM}
 """What may move the money of a session of the caller's; opening and closing move none."""
 VOIDS = f"{ADMIN}ApproveVoid"
-KNOWN_TOO = {"request_id", "operator", "reason", "session_id", "round_id", "kind", "stage_no", "amount_minor", "player"}
+KNOWN_TOO = {"request_id", "operator", "reason", "session_id", "round_id", "kind", "round_no", "amount_minor", "player"}
 RECONCILED = {"seconds", "nanos", "time"} | {
     field.name
     for name, kind in reconciliation_pb2.DESCRIPTOR.message_types_by_name.items()
@@ -169,7 +169,7 @@ class Siege:
             return session_pb2.BuyParticipationResponse.FromString(data).session, data
         bets = [common_pb2.Bet(bet="ante", amount_minor=100)]
         stakes = play_pb2.StartRoundRequest(
-            request_id=self._request_id(0), session_id=session_id, stage_no=1, bets=bets
+            request_id=self._request_id(0), session_id=session_id, round_no=1, bets=bets
         )
         data = await wire.ask(party, f"{PLAY}StartRound", stakes)
         response = play_pb2.StartRoundResponse.FromString(data)
@@ -190,7 +190,7 @@ class Siege:
         """The nth value of this server for a field; None where the field is left out."""
         stands = self.till.stands(self._known["session_id"][0])
         numbers = {
-            "stage_no": stands["stage_no"] + 1,
+            "round_no": stands["round_no"] + 1,
             "round_version": stands["round_version"],
             "purchase_no": stands["purchase_no"] + 1,
             "amount_minor": 100,
@@ -221,7 +221,7 @@ class Siege:
             case "header":
                 return {"request_id": self._request_id(nth), "first_day": "2026-11-21", "last_day": "2026-11-21"}
         if field in numbers:
-            return numbers[field] + nth if field in ("stage_no", "round_version", "purchase_no") else numbers[field]
+            return numbers[field] + nth if field in ("round_no", "round_version", "purchase_no") else numbers[field]
         if field in RECONCILED:
             return None
         values = self._known[field]

@@ -262,14 +262,14 @@ class RecordFactory:
             "paid_out_minor": str(paid_out),
             "participation_id": player.participation_id,
             "returned_minor": str(player.returned),
-            "rounds": str(player.stage_no),
+            "rounds": str(player.round_no),
             "staked_minor": str(player.staked),
         }
         player.paid_out = paid_out
         return self.link(worker, player, "participation_end", body, self._moved(player))
 
     def close(self, worker: Worker, player: SessionRecord) -> str:
-        return self.link(worker, player, "session_close", {"reason": "PLAYER", "rounds": str(player.stage_no)})
+        return self.link(worker, player, "session_close", {"reason": "PLAYER", "rounds": str(player.round_no)})
 
     # --- rounds ---
 
@@ -327,7 +327,7 @@ class RecordFactory:
         )
         for index, player in enumerate(players[:opened]):
             before = player.balance
-            player.stage_no += 1
+            player.round_no += 1
             player.round = Round(deal["round_id"], transcript, salt, commitment, dealt[index], before)
             body = {
                 "balance_after_minor": str(before - staked),
@@ -336,7 +336,7 @@ class RecordFactory:
                 "deal": dict(deal),
                 "path": [node.hex() for node in inclusion_path(leaves, index)],
                 "seat": objects[index],
-                "stage_no": str(player.stage_no),
+                "round_no": str(player.round_no),
             }
             player.round.opening = self.link(worker, player, "round_opening", body)
 
@@ -469,7 +469,7 @@ class RecordFactory:
             "returned_minor": str(returned),
             "round_id": round_.round_id,
             "seat_no": str(round_.seat.seat_no),
-            "stage_no": str(player.stage_no),
+            "round_no": str(player.round_no),
             "staked_minor": str(staked),
         }
         player.round = None

@@ -120,7 +120,7 @@ SMALL: tuple[tuple[str, str, str, int, Change], ...] = (
     ("time goes back", "7 session", "purchase", 1, put("time", value=STARTED)),
     ("purchase 2 before 1", "7 session", "purchase", 1, put("purchase_no", value="2")),
     ("end of another participation", "7 session", "participation_end", 1, put("participation_id", value=OTHER_ULID)),
-    ("stage 2 before 1", "7 session", "round_opening", 1, put("stage_no", value="2")),
+    ("stage 2 before 1", "7 session", "round_opening", 1, put("round_no", value="2")),
     ("rounds at the end", "7 session", "participation_end", 1, put("rounds", value="2")),
     ("rounds at the close", "7 session", "session_close", 1, put("rounds", value="0")),
     ("ruleset of nobody", "8 rules", "session_open", 1, put("ruleset", value=RULES_OF_NOBODY)),
@@ -143,7 +143,7 @@ SMALL: tuple[tuple[str, str, str, int, Change], ...] = (
     ("opening of nothing", "11 opening", "round_final", 1, put("opening", value=Z)),
     ("round of nobody", "11 opening", "round_final", 1, put("round_id", value=OTHER_ULID)),
     ("another seat", "11 opening", "round_final", 1, put("seat_no", value="2")),
-    ("another stage", "11 opening", "round_final", 1, put("stage_no", value="2")),
+    ("another stage", "11 opening", "round_final", 1, put("round_no", value="2")),
     ("settled without deck", "11 opening", "round_final", 1, drop("deck")),
     ("void without reason", "11 opening", "round_final", 1, put("status", value="void")),
     (

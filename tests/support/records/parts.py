@@ -47,7 +47,7 @@ class SessionRecord:
     link_no: int = 0
     head: str = LINK_ZERO
     purchase_no: int = 0
-    stage_no: int = 0
+    round_no: int = 0
     bought: int = 0
     staked: int = 0
     returned: int = 0

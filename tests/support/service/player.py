@@ -76,7 +76,7 @@ class Player:
 
     def starting(self, ante: int = 100, **side_bets: int) -> StartRound:
         bets = {"ante": ante, **side_bets}
-        return StartRound(self.harness.request_id(), self.session_id, self.session["next_stage_no"], bets)
+        return StartRound(self.harness.request_id(), self.session_id, self.session["next_round_no"], bets)
 
     def decision(self, action: str) -> Act:
         return Act(

@@ -112,7 +112,7 @@ def dealt(made: Session, draw_no: int) -> Round:
         operator=made.operator,
         player=made.player,
         ruleset_id=made.ruleset_id,
-        stage_no=made.stage_no + 1,
+        round_no=made.round_no + 1,
         seat_no=1,
         game_code="#12:00:00",
         instance=NAME,
@@ -129,7 +129,7 @@ def dealt(made: Session, draw_no: int) -> Round:
 def started(made: Session, draw_no: int) -> Change:
     """The start of a round, as one change with the account of its draw in reserve."""
     round_ = dealt(made, draw_no)
-    after = replace(made, version=made.version + 1, stage_no=round_.stage_no, open_round_id=round_.round_id)
+    after = replace(made, version=made.version + 1, round_no=round_.round_no, open_round_id=round_.round_id)
     return Change(
         session=after,
         round=round_,
@@ -149,8 +149,8 @@ def operation(number: int, session_id: str, status: str = "pending") -> Operatio
     )  # fmt: skip
 
 
-def report(session_id: str, stage_no: int) -> StageReport:
-    return StageReport(session_id, stage_no, "M" * 16, "N" * 16, 1000, 200, 0, "ab" * 32, 3000)
+def report(session_id: str, round_no: int) -> StageReport:
+    return StageReport(session_id, round_no, "M" * 16, "N" * 16, 1000, 200, 0, "ab" * 32, 3000)
 
 
 async def table(folder: Path, query: str) -> list[tuple[Any, ...]]:

@@ -153,7 +153,7 @@ async def test_a_flood_that_is_refused_does_not_fill_the_log_of_a_server(
             harness.clock.stand()
             reasons: Counter[str] = Counter()
             for _ in range(400):
-                error = await refused(player.play.StartRound(player.start_request(stage_no=9)))
+                error = await refused(player.play.StartRound(player.start_request(round_no=9)))
                 reasons[reason_in(status_in(error))] += 1
         finally:
             await harness.stop()
@@ -183,10 +183,10 @@ async def test_faults_that_come_in_floods_are_told_by_their_number() -> None:
 
 
 async def played(
-    folder: Path, *, level: str = "info", log_calls: bool = True
+    folder: Path, *, level: str = "info", logging_calls: bool = True
 ) -> tuple[ApiHarness, dict[str, Any], list[str]]:
     """A life with a refusal, a repeat, a stream and reads; the server, the round's final, the request ids in order."""
-    harness = ApiHarness(folder / "home", log_calls=log_calls)
+    harness = ApiHarness(folder / "home", logging_calls=logging_calls)
     requested: list[str] = []
 
     def noted(request: Any) -> Any:
@@ -203,7 +203,7 @@ async def played(
             buy = noted(player.buy_request())
             await player.sessions.BuyParticipation(buy)
             await player.sessions.BuyParticipation(noted(buy))  # a repeat, answered from the store
-            await refused(player.play.StartRound(noted(player.start_request(stage_no=7))))
+            await refused(player.play.StartRound(noted(player.start_request(round_no=7))))
             stream = player.play.Play()
             await stream.write(play_pb2.PlayRequest(start_round=noted(player.start_request())))
             player.seen((await stream.read()).start_round)
@@ -259,9 +259,9 @@ async def test_nothing_secret_and_nothing_personal_is_in_a_line(tmp_path: Path) 
 
 
 async def test_the_lines_can_be_turned_off(tmp_path: Path) -> None:
-    harness, _, _ = await played(tmp_path, log_calls=False)
+    harness, _, _ = await played(tmp_path, logging_calls=False)
     assert lines_of(harness.config.log) == []
-    assert load_config(harness.config.home).log_calls
+    assert load_config(harness.config.home).logging_calls
 
 
 async def test_a_level_above_info_has_none(tmp_path: Path) -> None:

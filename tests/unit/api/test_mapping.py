@@ -67,7 +67,7 @@ def test_a_round_before_the_first_decision() -> None:
     assert json_of(round_message(view_of(round_, seat))) == {
         "round_id": ROUND_ID,
         "game_code": "#10:11:12",
-        "stage_no": "5",
+        "round_no": "5",
         "round_version": "1",
         "status": "ROUND_STATUS_OPEN",
         "phase": "PHASE_PREFLOP",
@@ -185,7 +185,7 @@ def test_a_session() -> None:
         "net_position_minor": "-300",
         "elapsed_ms": "9000",
         "open_time": "2026-11-18T11:06:40.123Z",
-        "next_stage_no": "5",
+        "next_round_no": "5",
         "next_purchase_no": "3",
         "largest_ante_minor": "8282",
         "purchase_left_minor": "50000",

@@ -23,7 +23,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Any]] = {
     "StartRound": (
         parsing.parse_start_round,
         play_pb2.StartRoundRequest,
-        {**IDS, "stage_no": 3, "bets": [{"bet": "ante", "amount_minor": 10}, {"bet": "trips", "amount_minor": 20}]},
+        {**IDS, "round_no": 3, "bets": [{"bet": "ante", "amount_minor": 10}, {"bet": "trips", "amount_minor": 20}]},
         StartRound(REQUEST_ID, SESSION_ID, 3, {"ante": 10, "trips": 20}),
     ),
     "Act": (
@@ -81,7 +81,7 @@ VIOLATIONS = [
         if method != "OpenSession"
         for value in ("", SESSION_ID[:-1], SESSION_ID.lower(), "8" + "0" * 25, SESSION_ID + "\n")
     ),
-    *(("StartRound", "stage_no", value, "stage_no") for value in (0, -1, -(2**63))),
+    *(("StartRound", "round_no", value, "round_no") for value in (0, -1, -(2**63))),
     ("StartRound", "bets", [], "bets"),
     ("StartRound", "bets", bets(("ante", 10), ("ante", 10)), "bets[1].bet"),
     *(

@@ -16,7 +16,7 @@ import pytest
 
 from certification.__main__ import main
 from certification.rtp import certificate as module
-from certification.rtp.certificate import Enumerated, EnumerationError, certificate, format_certificate
+from certification.rtp.certificate import Enumerated, EnumerationError, certificate, format_certified_returns
 from certification.rtp.command import DIRECTORY, emit
 from certification.rtp.enumeration import DEALS, count, play
 from certification.rtp.payments import payments_of
@@ -74,7 +74,7 @@ def test_each_certificate_is_derived_anew(ruleset_id: str) -> None:
 
 
 def verify_derived(ruleset_id: str, enumerated: Enumerated | None = None) -> None:
-    assert format_certificate(certificate(load_ruleset(ruleset_id), enumerated)) == committed(ruleset_id)
+    assert format_certified_returns(certificate(load_ruleset(ruleset_id), enumerated)) == committed(ruleset_id)
 
 
 def test_there_is_a_certificate_for_each_ruleset_and_no_other() -> None:

@@ -88,7 +88,7 @@ def test_a_final_says_what_the_known_deal_comes_to(
     }
     assert body["deck"] == list(format_cards(DECK))
     assert (body["salt"], body["transcript"]) == (SALT.hex(), TRANSCRIPT.hex())
-    assert (body["opening"], body["stage_no"], body["seat_no"], body["status"]) == ("ab" * 32, "3", "1", "settled")
+    assert (body["opening"], body["round_no"], body["seat_no"], body["status"]) == ("ab" * 32, "3", "1", "settled")
 
 
 @pytest.mark.parametrize(("game", "actions", "rows", "_flop"), GAMES)

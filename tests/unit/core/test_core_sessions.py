@@ -34,7 +34,7 @@ OPEN = Session(
     last_ms=1000,
 )
 BOUGHT = replace(OPEN, participation_id="P" * 26, participation=Participation(bought_minor=500), purchase_no=1)
-PLAYING = replace(BOUGHT, open_round_id="R" * 26, stage_no=3)
+PLAYING = replace(BOUGHT, open_round_id="R" * 26, round_no=3)
 ENDED = replace(BOUGHT, participation=Participation(bought_minor=500, paid_out_minor=500, ended=True))
 CLOSED = replace(ENDED, status=SessionStatus.CLOSED)
 PENDING = replace(OPEN, status=SessionStatus.PENDING)
@@ -47,7 +47,7 @@ def busy(session: Session) -> Session:
 Step = Callable[[Session], None]
 STEPS: dict[str, Step] = {
     "buy": lambda session: session.verify_may_buy(session.purchase_no + 1),
-    "start": lambda session: session.verify_may_start(session.stage_no + 1),
+    "start": lambda session: session.verify_may_start(session.round_no + 1),
     "end": Session.verify_may_end,
     "close": Session.verify_may_close,
 }
@@ -84,10 +84,10 @@ def test_a_step_in_turn_is_not(step: str, session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verify", "name"), [(Session.verify_may_buy, "purchase_no"), (Session.verify_may_start, "stage_no")]
+    ("verify", "name"), [(Session.verify_may_buy, "purchase_no"), (Session.verify_may_start, "round_no")]
 )
 def test_only_the_next_number_will_do(verify: Callable[[Session, int], None], name: str) -> None:
-    session = replace(BOUGHT, purchase_no=4, stage_no=4)
+    session = replace(BOUGHT, purchase_no=4, round_no=4)
     verify(session, 5)
     for number in (0, 4, 6):
         with pytest.raises(NumberExpectedError) as caught:

@@ -87,7 +87,7 @@ def test_an_open_round_shows_what_may_be_done() -> None:
     assert (view.phase, view.round_version, view.status, view.settlement) == (Phase.FLOP, 2, RoundStatus.OPEN, None)
     assert view.bets == (("ante", 100), ("blind", 100), ("trips", 20))
     assert [action.action for action in view.actions] == ["check"]
-    assert (view.stage_no, view.game_code, view.start_ms, view.end_ms) == (3, "#12:00:00", START_MS, 0)
+    assert (view.round_no, view.game_code, view.start_ms, view.end_ms) == (3, "#12:00:00", START_MS, 0)
     assert view.player_hand is not None
     assert view_of("uth-solo").player_hand is None
 

@@ -10,7 +10,7 @@ import pytest
 import rgs
 from rgs.api.errors import ERRORS
 from rgs.core.errors import FormatError, RgsError
-from rgs.core.games import GAMES
+from rgs.core.games import FAMILIES
 from rgs.core.hands import Category
 from rgs.core.replay.checks import CHECKS
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
@@ -100,7 +100,7 @@ def test_vedi_is_check_in_one_game_and_call_in_the_other() -> None:
     assert words.action("ultimate_texas_holdem", "CHECK").text == "vedi"
     assert words.action("casino_holdem", "CALL").text == "vedi"
     assert words.bet("casino_holdem", "call") == "Vedi"
-    assert {words.action(game, "FOLD").text for game in GAMES} == {"lascia"}
+    assert {words.action(game, "FOLD").text for game in FAMILIES} == {"lascia"}
 
 
 def test_the_ante_has_its_own_name_in_casino_holdem() -> None:
@@ -113,7 +113,7 @@ def test_every_game_has_a_word_for_each_bet_and_decision(words: Words) -> None:
     for ruleset_id in SHIPPED_RULESETS:
         rules = load_ruleset(ruleset_id).rules
         bets = {*load_ruleset(ruleset_id).paytables, *load_ruleset(ruleset_id).limits, rules.side_bet}
-        assert all(words.has(f"game.{load_ruleset(ruleset_id).game}.bet.{bet}") for bet in bets)
+        assert all(words.has(f"game.{load_ruleset(ruleset_id).family}.bet.{bet}") for bet in bets)
     for game, names in (
         ("ultimate_texas_holdem", {"CHECK", "PLAY_4X", "PLAY_3X", "PLAY_2X", "PLAY_1X", "FOLD"}),
         ("casino_holdem", {"CALL", "FOLD"}),
@@ -131,7 +131,7 @@ def test_a_bet_or_decision_that_is_not_known() -> None:
         words("say.nothing")
 
 
-@pytest.mark.parametrize("game", sorted(GAMES))
+@pytest.mark.parametrize("game", sorted(FAMILIES))
 def test_the_english_rules_are_those_of_the_catalog(game: str) -> None:
     """The catalog is English; were its rules changed, the other languages would have to follow."""
     prefix = f"game.{game}.rule."
@@ -153,7 +153,7 @@ def test_there_is_a_word_for_all_that_a_server_can_say(words: Words) -> None:
     wanted |= {f"{table}.{category.text}" for category in Category for table in ("hand", "row")}
     wanted |= {f"check.{check.number}" for check in CHECKS}
     wanted |= {f"error.{reason}" for reason in ERRORS} | {f"error.{reason}" for reason in reasons(RgsError)}
-    wanted |= {f"game.{game}.{name}" for game in GAMES for name in ("dealer", "the_dealer")}
+    wanted |= {f"game.{game}.{name}" for game in FAMILIES for name in ("dealer", "the_dealer")}
     assert wanted - set(words.texts) == set()
 
 
@@ -213,7 +213,7 @@ def test_choices_of_one_menu_have_different_keys(words: Words, menu: tuple[str, 
     assert all(len(key) == 1 and key.isascii() and key.islower() for key in keys)
 
 
-@pytest.mark.parametrize("game", sorted(GAMES))
+@pytest.mark.parametrize("game", sorted(FAMILIES))
 def test_decisions_have_different_keys_beside_leaving(words: Words, game: str) -> None:
     prefix = f"game.{game}.action."
     keys = [words.action(game, key.removeprefix(prefix)).key for key in words.texts if key.startswith(prefix)]

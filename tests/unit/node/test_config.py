@@ -63,7 +63,7 @@ WRONG = [
     ("listen", "50551", "50551"),
     ("store", '""', ""),
     ("kek", "true", "True"),
-    ("log_level", '"loud"', "loud"),
+    ("logging_level", '"loud"', "loud"),
     ("draws_in_flight_max", "0", "0"),
     ("draws_in_flight_max", "1000001", "1000001"),
     ("draws_in_flight_max", "true", "True"),

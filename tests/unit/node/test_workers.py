@@ -251,7 +251,7 @@ def test_the_port_is_found_and_kept_from_strangers() -> None:
 
 
 def test_a_worker_gets_the_options_of_its_supervisor(tmp_path: Path) -> None:
-    options = {"listen": "127.0.0.1:0", "log_level": None, "reflection": False, "drain_s": 3, "workers": 2}
+    options = {"listen": "127.0.0.1:0", "logging_level": None, "reflection": False, "drain_s": 3, "workers": 2}
     command = worker_command(tmp_path, options, 4711)(1)
     assert command == isolated_command(
         *("serve", "--home", str(tmp_path), "--listen", "127.0.0.1:0", "--no-reflection"),

@@ -140,11 +140,11 @@ async def test_a_report_gets_the_hash_of_its_final_and_is_forgotten_when_told(tm
         made = session(1)
         await store.commit(opened(made))
         signed: list[Signed] = []
-        for stage_no in (1, 2):
+        for round_no in (1, 2):
             read = await store.session(ulid(1))
             assert read is not None
-            final = Draft("round_final", {"time": "then"}, round_id=ulid(stage_no), seat_no=1)
-            change = Change(replace(read, version=read.version + 1), drafts=(final,), report=report(ulid(1), stage_no))
+            final = Draft("round_final", {"time": "then"}, round_id=ulid(round_no), seat_no=1)
+            change = Change(replace(read, version=read.version + 1), drafts=(final,), report=report(ulid(1), round_no))
             signed += await store.commit(change)
         queued = await store.reports(10)
         assert [reported for _, reported in queued] == [

@@ -58,20 +58,20 @@ class Words:
 
     # --- what belongs to a game ---------------------------------------------------------------------------------------
 
-    def bet(self, game: str, bet: str) -> str:
+    def bet(self, family: str, bet: str) -> str:
         """The name of a bet in the game."""
-        return self.known(f"game.{game}.bet.{bet}", bet)
+        return self.known(f"game.{family}.bet.{bet}", bet)
 
-    def action(self, game: str, action: str) -> Choice:
+    def action(self, family: str, action: str) -> Choice:
         """Key and word of a decision (`PLAY_4X`) in a game."""
-        return _choice(self(f"game.{game}.action.{action}"))
+        return _choice(self(f"game.{family}.action.{action}"))
 
-    def rules(self, game: str, *, floor: str, after_fold: str) -> list[str]:
+    def rules(self, family: str, *, floor: str, after_fold: str) -> list[str]:
         """The rules of the game, sentence by sentence; empty for an unknown game."""
-        prefix = f"game.{game}.rule."
+        prefix = f"game.{family}.rule."
         filled = {
             "floor": self.known(f"floor.{floor}", floor),
-            "after_fold": self.known(f"game.{game}.after_fold.{after_fold}", after_fold),
+            "after_fold": self.known(f"game.{family}.after_fold.{after_fold}", after_fold),
         }
         return [text.format(**filled) for key, text in self.texts.items() if key.startswith(prefix)]
 

@@ -68,7 +68,7 @@ CREATE TABLE sessions (
   paid_out_minor BIGINT NOT NULL CHECK (paid_out_minor >= 0),
   ended INTEGER NOT NULL,
   purchase_no BIGINT NOT NULL,
-  stage_no BIGINT NOT NULL,
+  round_no BIGINT NOT NULL,
   rounds BIGINT NOT NULL,
   open_round_id TEXT NOT NULL,
   last_start_ms BIGINT NOT NULL,
@@ -102,7 +102,7 @@ CREATE TABLE rounds (
   operator TEXT NOT NULL,
   player TEXT NOT NULL,
   ruleset_id TEXT NOT NULL,
-  stage_no BIGINT NOT NULL,
+  round_no BIGINT NOT NULL,
   seat_no INTEGER NOT NULL,
   game_code TEXT NOT NULL,
   instance TEXT NOT NULL,
@@ -123,7 +123,7 @@ CREATE TABLE rounds (
   funds_minor BIGINT NOT NULL,
   malfunction TEXT NOT NULL,
   malfunction_code TEXT NOT NULL,
-  PRIMARY KEY (session_id, stage_no, seat_no),
+  PRIMARY KEY (session_id, round_no, seat_no),
   CONSTRAINT rounds_by_round UNIQUE (round_id, seat_no),
   CONSTRAINT rounds_by_draw UNIQUE (instance, draw_no, seat_no)
 );
@@ -163,7 +163,7 @@ CREATE TABLE privates (
 -- Stored answers, one partition a UTC day of their time, dropped whole when the window of retries has passed. A unique
 -- key over all days would need the time in it, and so would hold nothing: each day has its own
 -- (`make_partitions`). What stops a request that is repeated over midnight from taking effect twice is what stops a
--- very late one (ARCHITECTURE 2.16): the session's version, under the lock on its row, and stage number, round version
+-- very late one (ARCHITECTURE 2.16): the session's version, under the lock on its row, and round number, round version
 -- and purchase number; `operations_by_request` where there is no session yet; the keys of what admins change.
 CREATE TABLE answers (
   party TEXT NOT NULL,

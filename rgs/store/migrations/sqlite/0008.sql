@@ -55,7 +55,7 @@ CREATE TABLE sessions (
   paid_out_minor INTEGER NOT NULL CHECK (paid_out_minor >= 0),
   ended INTEGER NOT NULL,
   purchase_no INTEGER NOT NULL,
-  stage_no INTEGER NOT NULL,
+  round_no INTEGER NOT NULL,
   rounds INTEGER NOT NULL,
   open_round_id TEXT NOT NULL,
   last_start_ms INTEGER NOT NULL,
@@ -88,7 +88,7 @@ CREATE TABLE rounds (
   operator TEXT NOT NULL,
   player TEXT NOT NULL,
   ruleset_id TEXT NOT NULL,
-  stage_no INTEGER NOT NULL,
+  round_no INTEGER NOT NULL,
   seat_no INTEGER NOT NULL,
   game_code TEXT NOT NULL,
   instance TEXT NOT NULL,
@@ -110,7 +110,7 @@ CREATE TABLE rounds (
   malfunction TEXT NOT NULL,
   malfunction_code TEXT NOT NULL,
   UNIQUE (round_id, seat_no),
-  UNIQUE (session_id, stage_no),
+  UNIQUE (session_id, round_no),
   UNIQUE (instance, draw_no, seat_no)
 );
 CREATE INDEX rounds_by_player_end ON rounds (operator, player, end_ms, id) WHERE end_ms > 0;

@@ -9,7 +9,7 @@ import pytest
 from rgs.core import games
 from rgs.core.cards import FULL_DECK
 from rgs.core.errors import IllegalActionError, InsufficientBalanceError, InvalidFieldError
-from rgs.core.games import GAMES
+from rgs.core.games import FAMILIES
 from rgs.core.games.types import Action, ActionTaken, LegalAction, Phase, Seat, SeatStakes
 from rgs.core.hands import evaluate
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
@@ -57,7 +57,7 @@ def path_of(seat: Seat) -> str:
 def test_the_whole_tree(ruleset_id: str) -> None:
     seats = list(every_seat(new_seat(ruleset_id)))
     leaves = [seat for seat in seats if seat.phase is Phase.SHOWDOWN]
-    assert sorted(map(path_of, leaves)) == sorted(TREE[seats[0].ruleset.game])
+    assert sorted(map(path_of, leaves)) == sorted(TREE[seats[0].ruleset.family])
     for seat in leaves:
         settlement = games.settle(seat)
         assert (settlement.outcome == "fold") is seat.has_folded
@@ -66,7 +66,7 @@ def test_the_whole_tree(ruleset_id: str) -> None:
         assert settlement.staked_minor == staked
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", FAMILIES)
 @pytest.mark.parametrize("action", Action)
 def test_every_cell(game: str, action: Action) -> None:
     visited = set()
@@ -94,10 +94,12 @@ def test_every_cell(game: str, action: Action) -> None:
     assert visited == set(PHASES_OF[game])
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", FAMILIES)
 def test_the_transitions_are_data(game: str) -> None:
     cells = {
-        (game, phase, action): after for phase, row in GAMES[game].transitions.items() for action, after in row.items()
+        (game, phase, action): after
+        for phase, row in FAMILIES[game].transitions.items()
+        for action, after in row.items()
     }
     assert cells == {cell: after for cell, (after, _) in ALLOWED.items() if cell[0] == game}
 
@@ -158,15 +160,15 @@ def test_defaults_finish_every_round_without_money(ruleset_id: str) -> None:
 SHOWN = {Phase.PREFLOP: 0, Phase.FLOP: 3, Phase.RIVER: 5, Phase.SHOWDOWN: 5}
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", FAMILIES)
 def test_the_table_of_cards_shown_never_exceeds_the_board(game: str) -> None:
-    assert GAMES[game].board_shown == {phase: SHOWN[phase] for phase in PHASES_OF[game]}
+    assert FAMILIES[game].board_shown == {phase: SHOWN[phase] for phase in PHASES_OF[game]}
 
 
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
 def test_a_view_shows_what_is_turned_and_no_more(ruleset_id: str) -> None:
     for seat in every_seat(new_seat(ruleset_id)):
-        for shown_phase in PHASES_OF[seat.ruleset.game]:
+        for shown_phase in PHASES_OF[seat.ruleset.family]:
             phase = min(seat.phase, shown_phase, key=tuple(Phase).index)
             for to_owner in (True, False):
                 seen = games.view(seat, shown_phase=shown_phase, to_owner=to_owner)

@@ -14,7 +14,7 @@ import pytest
 
 from rgs.core import rulesets
 from rgs.core.errors import FormatError, RulesetError, UnknownRulesetError
-from rgs.core.games import GAMES
+from rgs.core.games import FAMILIES
 from rgs.core.games.types import Action, Phase, StakeLimits
 from rgs.core.rulesets import (
     SHIPPED_RULESETS,
@@ -76,16 +76,16 @@ def test_the_rulesets_are_section_4(ruleset_id: str) -> None:
         ruleset.seat_lost_after_rounds,
     ) == SECTION_4[ruleset_id]
     assert ruleset.side_bet_survives_fold is (after_fold == "paid")
-    assert (ruleset.trips_after_fold is None) is (ruleset.game == "casino_holdem")
-    assert (ruleset.aa_after_fold is None) is (ruleset.game == "ultimate_texas_holdem")
-    assert GAMES[ruleset.game] is ruleset.rules
+    assert (ruleset.trips_after_fold is None) is (ruleset.family == "casino_holdem")
+    assert (ruleset.aa_after_fold is None) is (ruleset.family == "ultimate_texas_holdem")
+    assert FAMILIES[ruleset.family] is ruleset.rules
 
 
 @pytest.mark.parametrize("ruleset_id", SHIPPED_RULESETS)
 def test_defaults_and_limits(ruleset_id: str) -> None:
     ruleset = load_ruleset(ruleset_id)
     assert ruleset.limits["ante"] == StakeLimits(10, 100_000)  # U-10
-    if ruleset.game == "casino_holdem":
+    if ruleset.family == "casino_holdem":
         assert ruleset.default_decisions == {Phase.FLOP: Action.FOLD}  # C-10
     else:
         decisions = {Phase.PREFLOP: Action.CHECK, Phase.FLOP: Action.CHECK, Phase.RIVER: Action.FOLD}
@@ -133,7 +133,7 @@ def test_the_layout_of_the_file_does_not_touch_the_hash() -> None:
 
 def test_what_is_frozen_is_frozen() -> None:
     ruleset = load_ruleset("uth-solo")
-    for table in (ruleset.paytables, ruleset.limits, ruleset.default_decisions, ruleset.sources, GAMES):
+    for table in (ruleset.paytables, ruleset.limits, ruleset.default_decisions, ruleset.sources, FAMILIES):
         with pytest.raises(TypeError):
             table["ante"] = None  # type: ignore[index]
     with pytest.raises(AttributeError):

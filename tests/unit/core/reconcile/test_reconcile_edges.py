@@ -169,7 +169,7 @@ SUMS = {"bought_minor": "1", "staked_minor": "2", "returned_minor": "3", "paid_o
         ),
         (
             {
-                "kind": "stage", **IDS, "stage_no": "1", "opening_hash": "0" * 64, "final_hash": "1" * 64, **AT,
+                "kind": "stage", **IDS, "round_no": "1", "opening_hash": "0" * 64, "final_hash": "1" * 64, **AT,
                 "available_minor": "9", "staked_minor": "8", "returned_minor": "7",
             },
             "r_stages",
@@ -198,10 +198,10 @@ def test_a_row_of_the_regulator_that_tells_only_what_is_needed(record: dict[str,
 
 def test_a_number_has_nine_digits_at_most() -> None:
     receipt = {"session_id": "S", "opening_hash": "0" * 64}
-    assert read_receipt({**receipt, "stage_no": "9" * 9}, FieldReader(Mapping()))[1][1] == "9" * 9
+    assert read_receipt({**receipt, "round_no": "9" * 9}, FieldReader(Mapping()))[1][1] == "9" * 9
     for text in ("9" * 10, "\u0663"):
-        with pytest.raises(RowRefusedError, match="stage_no"):
-            read_receipt({**receipt, "stage_no": text}, FieldReader(Mapping()))
+        with pytest.raises(RowRefusedError, match="round_no"):
+            read_receipt({**receipt, "round_no": text}, FieldReader(Mapping()))
 
 
 # --- balances ---
@@ -219,7 +219,7 @@ def test_of_rows_of_one_moment_that_go_round_in_a_circle_the_first_is_named() ->
 # --- what one statement leaves of its session ---
 
 OPENING: dict[str, Any] = {
-    "stage_no": "1",
+    "round_no": "1",
     "balance_before_minor": "9",
     "seat": {"bets": [{"amount_minor": "1", "bet": "ante"}]},
 }

@@ -63,7 +63,7 @@ def test_without_its_private_block_nothing_can_be_matched() -> None:
 
 def test_another_operators_sessions_are_left_out() -> None:
     round_opening = {
-        "stage_no": "1", "balance_before_minor": "9", "seat": {"bets": [{"amount_minor": "1", "bet": "ante"}]},
+        "round_no": "1", "balance_before_minor": "9", "seat": {"bets": [{"amount_minor": "1", "bet": "ante"}]},
     }  # fmt: skip
     transfer = statement("transfer", {**TRANSFER, "transaction_id": "T1"}, {})
     extract, rows = extracted(opened(), transfer, statement("round_opening", round_opening), operator="op-2")
@@ -80,7 +80,7 @@ def test_a_final_whose_opening_is_outside_the_files() -> None:
 def test_an_unknown_jurisdiction_gives_a_day() -> None:
     unknown = {**OPEN["jurisdiction"], "version": "99"}  # type: ignore[dict-item]
     round_opening = {
-        "stage_no": "1", "balance_before_minor": "9", "seat": {"bets": [{"amount_minor": "1", "bet": "ante"}]},
+        "round_no": "1", "balance_before_minor": "9", "seat": {"bets": [{"amount_minor": "1", "bet": "ante"}]},
     }  # fmt: skip
     for options, due in (({}, 86_400_000), ({"overdue_s": 7}, 7_000)):
         _, rows = extracted(opened(jurisdiction=unknown), statement("round_opening", round_opening), **options)

@@ -154,12 +154,12 @@ def test_a_row_of_the_wallet() -> None:
 
 def test_a_receipt_with_its_envelope() -> None:
     envelope = '{"payload":""}'
-    row = {"session_id": "S", "stage_no": "1", "opening_hash": leaf_hash(envelope.encode()).hex()}
+    row = {"session_id": "S", "round_no": "1", "opening_hash": leaf_hash(envelope.encode()).hex()}
     assert read_receipt({**row, "envelope": envelope}, PLAIN)[1][3] == "0"
     with pytest.raises(RowRefusedError, match="does not hash"):
         read_receipt({**row, "envelope": "x"}, PLAIN)
     with pytest.raises(RowRefusedError, match="not a number"):
-        read_receipt({**row, "stage_no": "x"}, PLAIN)
+        read_receipt({**row, "round_no": "x"}, PLAIN)
     with pytest.raises(RowRefusedError, match="hex"):
         read_receipt({**row, "opening_hash": "x"}, PLAIN)
 

@@ -15,8 +15,8 @@ from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.returns.certified import (
     LABEL,
     _read,
-    load_certificate,
-    parse_certificate,
+    load_certified_returns,
+    parse_certified_returns,
     parse_return,
     verify_offered,
     why_not,
@@ -28,7 +28,7 @@ TEXT = (resources.files("rgs.core") / "certificate_data" / f"{CASINO.sha256}.jso
 
 
 def test_the_returns_of_a_ruleset_are_found_by_its_hash() -> None:
-    certificate = load_certificate(CASINO)
+    certificate = load_certified_returns(CASINO)
     assert certificate is not None
     assert certificate.ruleset_sha256 == CASINO.sha256
     assert certificate.return_initial == Fraction(61849287523, 63213204600)
@@ -45,7 +45,7 @@ def test_every_shipped_game_is_offered_everywhere(ruleset_id: str, jurisdiction_
 
 def test_a_changed_ruleset_has_no_certificate_and_is_not_offered() -> None:
     changed = parse_canonical_ruleset(CASINO.canonical.replace(b'"100:1"', b'"90:1"', 1))
-    assert load_certificate(changed) is None
+    assert load_certified_returns(changed) is None
     with pytest.raises(GameNotOfferedError, match="casino-holdem has no certificate"):
         verify_offered(changed, load_jurisdiction("gb-ukgc"))
 
@@ -66,7 +66,7 @@ def test_a_game_whose_certificate_is_damaged_is_not_offered_and_no_other_is_touc
     (tmp_path / "certificate_data" / f"{CASINO.sha256}.json").write_bytes(content)
     monkeypatch.setattr("rgs.core.returns.certified.resources.files", lambda _: tmp_path)
     monkeypatch.setattr("rgs.core.returns.certified._read", _read.__wrapped__)  # what was read before does not count
-    assert load_certificate(CASINO) is None
+    assert load_certified_returns(CASINO) is None
     with pytest.raises(GameNotOfferedError, match=f"that can be used: {CASINO.sha256}.json: .*{problem}"):
         verify_offered(CASINO, ITALY)
     assert why_not(load_ruleset("uth-solo")) == "uth-solo has no certificate of its returns"
@@ -76,10 +76,10 @@ def test_a_game_whose_certificate_is_damaged_is_not_offered_and_no_other_is_touc
 
 @pytest.mark.parametrize(("floor", "bet"), [(9_784, ""), (9_785, "main")])
 def test_a_return_below_the_floor_is_not_offered(floor: int, bet: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    certificate = load_certificate(CASINO)
+    certificate = load_certified_returns(CASINO)
     assert certificate is not None
     better = replace(certificate, side_bets={"aa": Fraction(1)})
-    monkeypatch.setattr("rgs.core.returns.certified.load_certificate", lambda _: better)
+    monkeypatch.setattr("rgs.core.returns.certified.load_certified_returns", lambda _: better)
     strict = replace(ITALY, return_floor_basis_points=floor)
     if not bet:
         verify_offered(CASINO, strict)  # 97.8424 %
@@ -108,7 +108,7 @@ def test_other_fractions_are_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000])
 def test_other_documents_are_refused(text: str) -> None:
     with pytest.raises(FormatError):
-        parse_certificate(text, CASINO)
+        parse_certified_returns(text, CASINO)
 
 
 @pytest.mark.parametrize(
@@ -133,5 +133,5 @@ def test_other_documents_are_refused(text: str) -> None:
 )
 def test_a_certificate_with_another_row_is_refused(key: str, value: object, named: str) -> None:
     with pytest.raises(RulesetError) as caught:
-        parse_certificate(json.dumps({**json.loads(TEXT), key: value}), CASINO)
+        parse_certified_returns(json.dumps({**json.loads(TEXT), key: value}), CASINO)
     assert caught.value.field == named

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgs.core.errors import FormatError, RulesetError
-from rgs.core.returns.certified import Certificate
+from rgs.core.returns.certified import CertifiedReturns
 from rgs.core.returns.distributions import PLACES, Bound, Law, Laws, load_laws, parse_laws
 from rgs.core.returns.evidence import (
     _tilts,
@@ -89,8 +89,8 @@ def test_no_certificate_no_laws_and_no_certificate_that_contradicts_itself(monke
     text = UTH.canonical.decode()
     other = parse_canonical_ruleset(text.replace("100000", "99000").encode())
     assert load_laws(other) is None
-    poor = Certificate(UTH.sha256, Fraction(1), Fraction(1), {"trips": Fraction(1, 2)})
-    monkeypatch.setattr("rgs.core.returns.distributions.load_certificate", lambda _: poor)
+    poor = CertifiedReturns(UTH.sha256, Fraction(1), Fraction(1), {"trips": Fraction(1, 2)})
+    monkeypatch.setattr("rgs.core.returns.distributions.load_certified_returns", lambda _: poor)
     with pytest.raises(RulesetError, match="do not come to its return"):
         load_laws.__wrapped__(UTH)
     document = {

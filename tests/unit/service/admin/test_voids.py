@@ -52,7 +52,7 @@ async def dealt(player: Player, *actions: str) -> str:
 async def read_again(player: Player) -> Any:
     """What a client reads; its next request is made from it."""
     view, _ = await player.harness.sessions.get(player.caller, player.session_id)
-    player.session["next_stage_no"] = view.session.stage_no + 1
+    player.session["next_round_no"] = view.session.round_no + 1
     if view.open_round is not None:
         player.round["round_version"] = view.open_round.round_version
     return view

@@ -62,7 +62,7 @@ async def test_a_round_is_finished_by_rule_wherever_it_stands(
         assert (moved.value.round.status.value, moved.value.round.phase.value) == ("settled", "showdown")
         view, opening = await harness.sessions.get(anna.caller, anna.session_id)
         assert (view.open_round, opening) == (None, b"")
-        anna.session["next_stage_no"] = 2
+        anna.session["next_round_no"] = 2
         # The same deal, played to the same end by a player: the same settlement.
         (body,) = finals(tmp_path)
         round_ = await harness.store.round(anna.round["round_id"])

@@ -50,7 +50,7 @@ async def test_a_whole_life(tmp_path: Path, harness: ServiceHarness, game: str) 
         before = anna.balance_minor
         final = await anna.play(100, rather(FIRST[game][number % len(FIRST[game])]), **side)
         body = read_statement(final.envelope)
-        assert (body["kind"], body["status"], body["stage_no"]) == ("round_final", "settled", str(number))
+        assert (body["kind"], body["status"], body["round_no"]) == ("round_final", "settled", str(number))
         assert anna.balance_minor == before - anna.round["staked_minor"] + anna.round["returned_minor"]
         assert int(body["balance_after_minor"]) == anna.balance_minor
 
@@ -189,7 +189,7 @@ def otherwise(request: Request) -> Request:
                 request.request_id, request.session_id, request.purchase_no, request.amount_minor + 1
             )
         case StartRound():
-            return StartRound(request.request_id, request.session_id, request.stage_no, {"ante": 222})
+            return StartRound(request.request_id, request.session_id, request.round_no, {"ante": 222})
         case Act():
             return Act(
                 request.request_id, request.session_id, request.round_id, request.round_version + 1, request.action

@@ -169,7 +169,7 @@ async def test_what_a_void_gives_back_may_be_lost_again(tmp_path: Path, harness:
     await void(harness, anna.round["round_id"])
     view = await anna.view()
     assert view.headroom == Headroom(10_000, 200, 200)
-    anna.session["next_stage_no"] = 2
+    anna.session["next_round_no"] = 2
     await fold(anna)
     await anna.leave()
     verify_books(tmp_path)

@@ -16,7 +16,7 @@ async def test_without_a_certificate_no_session_is_opened_and_no_round_starts(
     player = Player(harness)
     await player.sit()
     await player.start()
-    monkeypatch.setattr("rgs.core.returns.certified.load_certificate", lambda _: None)
+    monkeypatch.setattr("rgs.core.returns.certified.load_certified_returns", lambda _: None)
     with pytest.raises(GameNotOfferedError) as caught:
         await Player(harness).open()
     assert caught.value.metadata["game"] == "uth-solo"

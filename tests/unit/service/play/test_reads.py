@@ -346,7 +346,7 @@ def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
 
 
 def test_the_catalog_shows_what_is_published_until_there_is_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgs.core.returns.certified.load_certificate", lambda _: None)
+    monkeypatch.setattr("rgs.core.returns.certified.load_certified_returns", lambda _: None)
     catalog = Catalog(GameCatalog())
     assert {figure.basis for entry in catalog.list() for figure in entry.returns} == {"published"}
     assert catalog.list("it-adm") == ()  # and offers nothing

@@ -161,7 +161,7 @@ async def test_a_start_out_of_turn(harness: ServiceHarness, anna: Player, number
     await anna.play()
     request = StartRound(harness.request_id(), anna.session_id, number, {"ante": 100})
     error = await refused(harness, harness.send(request), NumberExpectedError)
-    assert (error.field, error.metadata["limit"]) == ("stage_no", "2")
+    assert (error.field, error.metadata["limit"]) == ("round_no", "2")
 
 
 async def test_nothing_else_while_a_round_is_open(harness: ServiceHarness, anna: Player) -> None:

@@ -202,9 +202,9 @@ async def test_the_rows_are_on_disk_before_the_submission_has_its_name(
     monkeypatch.setattr(os, "fsync", fsync)
     header = Header(str(uuid.uuid4()), "2026-11-18", "2026-11-18", "", "op-1")
     upload = await Submissions(shelf, ManualClock(), rows_max=5).begin(OPERATOR, "receipts", header)
-    await upload.add([{"session_id": "S", "stage_no": "1", "opening_hash": "0" * 64}])
+    await upload.add([{"session_id": "S", "round_no": "1", "opening_hash": "0" * 64}])
     done = await upload.finish(1)
     upload.close()
     rows = (folder / done.submission_id / "rows.jsonl").stat()
     assert (rows.st_ino, rows.st_size, False) in synced
-    assert json.loads((folder / done.submission_id / "rows.jsonl").read_text())["stage_no"] == "1"
+    assert json.loads((folder / done.submission_id / "rows.jsonl").read_text())["round_no"] == "1"
