@@ -41,7 +41,11 @@ def format_card(card: int) -> str:
 
 
 def parse_cards(texts: Iterable[str]) -> tuple[Card, ...]:
-    """Return the cards of several texts, in their order; raise FormatError if one is no card or comes twice."""
+    """Return the cards of several texts, in their order; raise FormatError if one is no card or comes twice.
+
+    >>> format_cards(parse_cards(["As", "Td"]))
+    ('As', 'Td')
+    """
     cards = tuple(parse_card(text) for text in texts)
     if len(set(cards)) != len(cards):
         raise FormatError("the same card comes twice", field="cards", value=" ".join(format_cards(cards)), rule="H-1")

@@ -107,7 +107,13 @@ _CARDS_OF_RANK: Final = (
 
 
 def evaluate(cards: Sequence[Card]) -> HandValue:
-    """Return the best five of 5, 6 or 7 different cards (H-5); raise InvalidFieldError for any other input."""
+    """Return the best five of 5, 6 or 7 different cards (H-5); raise InvalidFieldError for any other input.
+
+    >>> from rgs.core.cards import format_cards, parse_cards
+    >>> hand = evaluate(parse_cards("As Ks Qs Js Ts 2d 2c".split()))
+    >>> hand.category.name, format_cards(hand.best5)
+    ('ROYAL_FLUSH', ('As', 'Ks', 'Qs', 'Js', 'Ts'))
+    """
     count = len(cards)
     if not _FEWEST <= count <= _MOST or min(cards) < 0 or max(cards) > _LAST_CARD:
         raise InvalidFieldError("a hand needs 5 to 7 cards", field="cards", value=list(cards), rule="H-5")

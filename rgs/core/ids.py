@@ -57,7 +57,11 @@ def return_id(round_id: str) -> str:
 
 
 def ulid_time_ms(text: str) -> int | None:
-    """The milliseconds in a ULID, None for any other text. Inverse of `format_ulid` in its time."""
+    """The milliseconds in a ULID, None for any other text. Inverse of `format_ulid` in its time.
+
+    >>> ulid_time_ms(format_ulid(1_500, bytes(10)))
+    1500
+    """
     if _ULID.fullmatch(text) is None:
         return None
     number = 0
@@ -104,6 +108,10 @@ def _check_text(pattern: re.Pattern[str], text: str, field: str, characters: str
 
 
 def format_game_code(start_ms: int, nth: int) -> str:
-    """RULEBOOK R-4: `#HH:MM:SS` of the UTC start; the `nth` start (from 1) in one second of one session gets `-nth`."""
+    """RULEBOOK R-4: `#HH:MM:SS` of the UTC start; the `nth` start (from 1) in one second of one session gets `-nth`.
+
+    >>> format_game_code(81_000_000, 3)
+    '#22:30:00-3'
+    """
     code = f"#{format_time_of_day(start_ms)}"
     return code if nth == 1 else f"{code}-{nth}"

@@ -85,7 +85,11 @@ EVEN: Final = Odds(1)
 
 
 def parse_odds(text: str) -> Odds:
-    """Odds from "x:y" in lowest terms, "push" or "lost"; raises FormatError for any other text."""
+    """Odds from "x:y" in lowest terms, "push" or "lost"; raises FormatError for any other text.
+
+    >>> parse_odds("3:2")
+    Odds(wins=3, per=2, lost=False)
+    """
     if text == _PUSH_TEXT:
         return PUSH
     if text == _LOST_TEXT:

@@ -28,7 +28,11 @@ def _format_second(seconds: int) -> str:
 
 
 def parse_time(text: str) -> int:
-    """Text as milliseconds since 1970; FormatError unless it is in its one form and a real time."""
+    """Text as milliseconds since 1970; FormatError unless it is in its one form and a real time.
+
+    >>> parse_time("1970-01-01T00:00:01.500Z")
+    1500
+    """
     try:
         moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
         time_ms = (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -34,7 +34,11 @@ def _split(size: int) -> int:
 
 
 def root_of(leaves: Sequence[bytes]) -> bytes:
-    """Root over leaf hashes; without leaves SHA-256 of the empty string."""
+    """Root over leaf hashes; without leaves SHA-256 of the empty string.
+
+    >>> root_of([leaf_hash(b"a"), leaf_hash(b"b")]) == node_hash(leaf_hash(b"a"), leaf_hash(b"b"))
+    True
+    """
     if not leaves:
         return EMPTY_ROOT
     if len(leaves) == 1:

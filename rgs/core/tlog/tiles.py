@@ -63,7 +63,11 @@ def tile_width(level: int, index: int, size: int) -> int:
 
 
 def format_tile_path(tile: Tile) -> str:
-    """`tile/0/x001/234.p/5`. Inverse of `parse_tile_path`."""
+    """`tile/0/x001/234.p/5`. Inverse of `parse_tile_path`.
+
+    >>> format_tile_path(Tile(0, 1234, 5))
+    'tile/0/x001/234.p/5'
+    """
     if not (ENTRIES <= tile.level <= LEVEL_MAX and tile.index >= 0 and 1 <= tile.width <= TILE_WIDTH):
         raise FormatError(f"{tile} is not a tile: level, index or width is out of range", field="tile", value=str(tile))
     groups = [f"{tile.index % 1000:03d}"]
