@@ -31,6 +31,7 @@ from tests.support.api.submitting import (
     openings,
     play,
     reason_of,
+    started,
     submit_receipts,
     submit_wallet,
     wallet_rows,
@@ -53,7 +54,7 @@ async def run_with_a_break(harness: ApiHarness) -> tuple[Any, str]:
     wallet = await submit_wallet(harness, [row for row in wallet_rows(harness) if row.kind != 2])
     stub = books(harness)
     request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])
-    report_id = (await stub.RunReconciliation(request)).report_id
+    report_id = await started(stub, request)
     assert (await finished(stub, report_id)).state == pb.REPORT_STATE_DONE
     return stub, report_id
 
@@ -82,8 +83,8 @@ async def test_a_clean_day_and_the_same_report_from_the_files(tmp_path: Path) ->
             request_id=request_id(), root=root, embedded_regulator=True,
             wallet_submission_ids=[wallet.submission_id], receipts_submission_ids=[receipts.submission_id],
         )  # fmt: skip
-        report_id = (await stub.RunReconciliation(request)).report_id
-        assert (await stub.RunReconciliation(request)).report_id == report_id
+        report_id = await started(stub, request)
+        assert await started(stub, request) == report_id
         summary = await finished(stub, report_id)
         assert (summary.state, summary.verdict, summary.open_breaks) == (pb.REPORT_STATE_DONE, "clean", 0), summary
         assert (summary.party, summary.operator, summary.signed) == (OPERATOR, OPERATOR, True)
@@ -113,7 +114,7 @@ async def test_a_run_over_postgresql(tmp_path: Path) -> None:
             request = pb.RunReconciliationRequest(
                 request_id=request_id(), wallet_submission_ids=[wallet.submission_id], embedded_regulator=True
             )
-            summary = await finished(stub, (await stub.RunReconciliation(request)).report_id)
+            summary = await finished(stub, await started(stub, request))
             assert (summary.state, summary.verdict) == (pb.REPORT_STATE_DONE, "clean"), summary
 
 
@@ -159,7 +160,7 @@ async def test_a_break_is_told_resolved_by_two_and_countersigned(tmp_path: Path)
             request_id=request_id(), operator=OPERATOR, wallet_submission_ids=[wallet.submission_id]
         )
         auditor = books(harness, "demo-auditor")
-        later = (await auditor.RunReconciliation(request)).report_id
+        later = await started(auditor, request)
         summary = await finished(auditor, later, OPERATOR)
         assert (summary.verdict, summary.resolved_breaks, summary.party) == ("clean", 1, "demo-auditor")
         (resolved,) = (await stub.ListBreaks(pb.ListBreaksRequest(report_id=later))).breaks
@@ -207,7 +208,7 @@ async def test_breaks_come_in_pages_owed_players_first(tmp_path: Path) -> None:
             rows.append(row)
         wallet, stub = await submit_wallet(harness, rows), books(harness)
         request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[wallet.submission_id])
-        report_id = (await stub.RunReconciliation(request)).report_id
+        report_id = await started(stub, request)
         assert (await finished(stub, report_id)).open_breaks == 6
         whole = (await stub.ListBreaks(pb.ListBreaksRequest(report_id=report_id))).breaks
         assert [one.owed for one in whole] == sorted((one.owed for one in whole), reverse=True)
@@ -240,7 +241,7 @@ async def test_an_admin_submits_the_regulator_and_gets_no_private_blocks(tmp_pat
         admin = books(harness, "demo-admin")
         named = {"operator": OPERATOR}
         request = pb.RunReconciliationRequest(request_id=request_id(), embedded_regulator=True, **named)  # type: ignore[arg-type]
-        first = (await admin.RunReconciliation(request)).report_id
+        first = await started(admin, request)
         assert (await finished(admin, first, OPERATOR)).verdict == "clean"
         regulator = await download(admin, first, "regulator.jsonl", OPERATOR)
         rows = [line for line in regulator.splitlines(keepends=True) if b'"kind":"close"' not in line]
@@ -254,7 +255,7 @@ async def test_an_admin_submits_the_regulator_and_gets_no_private_blocks(tmp_pat
             regulator_submission_ids=[stored.submission_id],
             **named,  # type: ignore[arg-type]
         )
-        second = (await admin.RunReconciliation(request)).report_id
+        second = await started(admin, request)
         assert (await finished(admin, second, OPERATOR)).verdict == "breaks"
         found = (await admin.ListBreaks(pb.ListBreaksRequest(report_id=second, **named))).breaks  # type: ignore[arg-type]
         assert [one.break_class for one in found] == ["state_differs"]
@@ -294,7 +295,7 @@ async def test_another_operators_books_are_not_there(tmp_path: Path) -> None:
         ):
             assert await reason_of(call) == "NOT_FOUND"
         # Of its own it has nothing: the run fails, and what is told of it holds no path and nobody else's numbers.
-        own = (await stub.RunReconciliation(run(request_id=request_id(), embedded_regulator=True))).report_id
+        own = await started(stub, run(request_id=request_id(), embedded_regulator=True))
         summary = await finished(stub, own)
         assert (summary.state, summary.failure_reason) == (pb.REPORT_STATE_FAILED, "INVALID_FIELD")
         assert summary.failure == "inputs/statements.jsonl is empty: there are no statements"
@@ -336,6 +337,6 @@ async def test_a_run_that_is_none(tmp_path: Path) -> None:
             request = pb.RunReconciliationRequest(request_id=request_id(), receipts_submission_ids=[name])
             assert await reason_of(stub.RunReconciliation(request)) == "NOT_FOUND"
         request = pb.RunReconciliationRequest(request_id=request_id(), wallet_submission_ids=[own])
-        await finished(stub, (await stub.RunReconciliation(request)).report_id)
+        await finished(stub, await started(stub, request))
         request.allow_rejects = True
         assert await reason_of(stub.RunReconciliation(request)) == "IDEMPOTENCY_CONFLICT"

@@ -434,7 +434,7 @@ def test_a_changed_devkit_is_no_change_of_the_server(
     home = tmp_path / "home"
     home.mkdir()
     shutil.copy(written, home / "certified.json")
-    assert here.launch("serve", "--home", str(home)).stderr.startswith(f"rgs: {home} is no home of a node")
+    assert here.launch("serve", "--home", str(home)).stderr.startswith(f"rgs: {home} is not the home of a node")
     called = here.launch("call", "x", "--home", str(home))
     assert (called.returncode, "No module named 'rgs.devkit'" in called.stderr) == (1, True), called
     reported = here.run(_verify(alone, written, here)).stdout.splitlines()

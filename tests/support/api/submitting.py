@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
+import grpc
+
 from rgs.store.wallet import WalletEntry, WalletStore
 from rgs.v1 import audit_pb2, session_pb2
 from rgs.v1 import reconciliation_pb2 as pb
@@ -92,6 +94,18 @@ async def submit_receipts(harness: ApiHarness, lines: Sequence[bytes]) -> pb.Sub
     ]
     submission: pb.Submission = (await books(harness).SubmitReceipts(iter(stream))).submission
     return submission
+
+
+async def started(stub: Any, request: Any) -> str:
+    """Begin a run, again where the process of the run before has not ended yet; the report's id."""
+    for _ in range(100):
+        try:
+            return str((await stub.RunReconciliation(request)).report_id)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                raise
+        await asyncio.sleep(0.2)
+    raise AssertionError("the run before did not end within 20 s")
 
 
 async def finished(stub: Any, report_id: str, operator: str = "") -> pb.ReportSummary:

@@ -173,7 +173,7 @@ async def test_a_message_to_the_regulator_names_the_field_that_is_wrong(
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("regulator_session_id", NO_ID), ("regulator_participation_id", NO_ID), ("round_no", 0), ("available_minor", -1),
+    [("regulator_session_id", NO_ID), ("regulator_participation_id", NO_ID), ("stage_no", 0), ("available_minor", -1),
      ("staked_minor", -1), ("returned_minor", -1)],
 )  # fmt: skip
 async def test_a_stage_names_the_field_that_is_wrong(regulator: Any, field: str, value: Any) -> None:

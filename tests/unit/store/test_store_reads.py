@@ -458,5 +458,5 @@ def test_an_answer_row_is_an_answer() -> None:
     names = [field.name for field in fields(Answer)]
     assert names == ["party", "method", "request_id", "digest", "body", "time_ms", "envelope"]
     assert [field.name for field in fields(type(report("", 1)))][:3] == [
-        "session_id", "round_no", "regulator_session_id",
+        "session_id", "stage_no", "regulator_session_id",
     ]  # fmt: skip

@@ -169,7 +169,7 @@ SUMS = {"bought_minor": "1", "staked_minor": "2", "returned_minor": "3", "paid_o
         ),
         (
             {
-                "kind": "stage", **IDS, "round_no": "1", "opening_hash": "0" * 64, "final_hash": "1" * 64, **AT,
+                "kind": "stage", **IDS, "stage_no": "1", "opening_hash": "0" * 64, "final_hash": "1" * 64, **AT,
                 "available_minor": "9", "staked_minor": "8", "returned_minor": "7",
             },
             "r_stages",
