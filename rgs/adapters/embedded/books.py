@@ -96,7 +96,7 @@ def receipt_line(opening: bytes) -> bytes:
             "opening_hash": leaf_hash(opening).hex(),
             "round_id": body["deal"]["round_id"],
             "session_id": body["session_id"],
-            "stage_no": body["stage_no"],
+            "round_no": body["round_no"],
             "time": body["time"],
         }
     )
