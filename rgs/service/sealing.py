@@ -32,10 +32,8 @@ _NONCE_ONCE = bytes(12)
 _CACHE_MAX = 1024
 
 
-class DeckSealedError(UnavailableError):
+class DeckSealedError(UnavailableError, reason="DECK_UNRECOVERABLE"):
     """The sealed deck of a round cannot be opened with the keys at hand."""
-
-    reason = "DECK_UNRECOVERABLE"
 
 
 class TokenSealedError(WalletUnavailableError):
