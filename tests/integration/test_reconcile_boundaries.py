@@ -484,13 +484,8 @@ def test_a_purchase_takes_the_id_that_the_regulator_was_told(
     store: BookComparison, tmp_path: Path, transfer: dict[str, Any], ticket: dict[str, Any], named_as: str
 ) -> None:
     lost = replace(TRANSFER, transaction_id="")
-    take(
-        store,
-        tmp_path,
-        replace(lost, **transfer),
-        replace(TICKET, **ticket),
-        replace(lost, statement="h2", purchase_no=7),
-    )
+    other = replace(lost, statement="h2", purchase_no=7)
+    take(store, tmp_path, replace(lost, **transfer), replace(TICKET, **ticket), other)
     left = named(store)
     assert left == ({"h2"} if named_as else {"h1", "h2"})
     assert reported(store, "statement, transaction_id", "transfers") == ([("h1", named_as)] if named_as else [])
