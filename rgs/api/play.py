@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import grpc
@@ -209,13 +209,7 @@ async def _pause() -> None:
 
 def _notice_bytes(notice: Notice) -> bytes:
     message = pb.RoundNotice(
-        session_id=notice.session_id,
-        round_id=notice.round_id,
-        status=ROUND_STATUSES[notice.status],
-        paused=bool(notice.malfunction_code),
-        malfunction_code=notice.malfunction_code,
-        regulator_session_id=notice.regulator_session_id,
-        regulator_participation_id=notice.regulator_participation_id,
+        **{**asdict(notice), "status": ROUND_STATUSES[notice.status]}, paused=bool(notice.malfunction_code)
     )
     return pb.PlayResponse(notice=message).SerializeToString()
 

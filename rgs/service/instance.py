@@ -224,7 +224,6 @@ class Instance:
             await self.handed_over()
 
     async def _grow(self) -> None:
-        """Double the window, and commit it."""
         window = min(2 * self.store.draw_window, self.draws_in_flight_max)
         try:
             await self._sign("draw_window", {"draws_in_flight_max": str(window)})
@@ -260,7 +259,6 @@ class Instance:
         boot_no: int,
         drafts: tuple[Draft, ...],
     ) -> Change:
-        """The last statements of this instance and the first of the next one, as one change."""
         now_ms = self.clock.now_ms()
         time, name = format_time(now_ms), generator.instance
         closed = _life_body("uninstantiated", "CLOSED", self.name)

@@ -92,7 +92,6 @@ class Sealer:
         return self._unseal_once(_INFO_PRIVATE + statement_hash, sealed)
 
     def _seal_once(self, info: bytes, plain: bytes) -> bytes:
-        """Seal the one text of a key."""
         epoch = self._kek.current
         return bytes([epoch]) + AESGCM(self._derived(epoch, info)).encrypt(_NONCE_ONCE, plain, None)
 

@@ -9,6 +9,7 @@ zero, a status that the method does not have) is unknown and reported, never a s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import Message
@@ -234,16 +235,7 @@ class RoutedWallet:
 
 
 def _message(transfer: Transfer) -> pb.Transfer:
-    return pb.Transfer(
-        transaction_id=transfer.transaction_id,
-        operator=transfer.operator,
-        player=transfer.player,
-        currency=transfer.currency,
-        amount_minor=transfer.amount_minor,
-        reference=transfer.reference,
-        purpose=_PURPOSES[transfer.purpose],
-        round_reference=transfer.round_reference,
-    )
+    return pb.Transfer(**{**asdict(transfer), "purpose": _PURPOSES[transfer.purpose]})
 
 
 def _differing(reported: Message, requested: Message, *names: str) -> str:

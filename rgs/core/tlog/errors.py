@@ -18,7 +18,8 @@ class RgsError(Exception):
     reason: ClassVar[str] = "INTERNAL"
 
     def __init_subclass__(cls, *, reason: str = "") -> None:
-        cls.reason = reason or cls.reason
+        if reason:
+            cls.reason = reason
 
     def __init__(self, message: str, *, field: str | None = None, **metadata: object) -> None:
         super().__init__(message)

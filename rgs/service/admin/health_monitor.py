@@ -294,7 +294,6 @@ class HealthMonitor:
             self._open("rules")
 
     def _survey(self) -> str:
-        """Hash everything, the certified files first."""
         return self.monitored.measure() or self.monitored.surroundings()
 
     def _check_self_test(self) -> None:

@@ -162,8 +162,6 @@ def _read_keys(request: ReconcileRequest) -> KeyBook:
 
 
 class _ReconciliationRun:
-    """One run, in one folder."""
-
     def __init__(
         self,
         request: ReconcileRequest,

@@ -245,7 +245,6 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Add a line, whole or not at all."""
     files.write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
 
 
