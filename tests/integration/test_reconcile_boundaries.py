@@ -14,7 +14,7 @@ import pytest
 from rgs.core.reconcile.facts import (
     ReceiptRow,
     RegulatorEnd,
-    RegulatorSession,
+    RegulatorSessionRow,
     SeatFact,
     SessionFact,
     SignedTransfer,
@@ -333,7 +333,7 @@ def test_without_a_stage_the_regulator_has_what_was_bought(store: BookComparison
 def test_what_stands_in_the_regulator_comes_with_its_session(store: BookComparison, tmp_path: Path) -> None:
     put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(store, tmp_path, SESSION, END)
-    known = RegulatorSession(*REGULATOR_SESSION, closes=0, closed_ms=0)
+    known = RegulatorSessionRow(*REGULATOR_SESSION, closes=0, closed_ms=0)
     assert list(store.sessions()) == [([SESSION], [known], [END])]
 
 
