@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -101,7 +102,7 @@ class PlayStream:
                     break
                 stream.reads_s = None
                 if not await self._answer_one(data, certificate, context, listener):
-                    await self._calls.wait_for(_pause)
+                    await self._calls.wait_for(partial(asyncio.sleep, RETRY_MS / 1000))
                 # Admit again: a caller whose request was refused is not read from any more.
                 self._calls.admit(certificate, STREAM_NAME, context)
         except asyncio.CancelledError:
@@ -201,10 +202,6 @@ class _Listener:
                     self.stream.writes_s = self.calls.streams.now_s
                     await self.context.write(_notice_bytes(notice))
                     self.stream.writes_s = None
-
-
-async def _pause() -> None:
-    await asyncio.sleep(RETRY_MS / 1000)
 
 
 def _notice_bytes(notice: Notice) -> bytes:

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf.message import Message
 from grpc import StatusCode
 
-from rgs.adapters.grpc.peer import OnContradiction, Peer, PeerSettings, RefusalRow, RefusedError, log_contradiction
+from rgs.adapters.grpc.peer import (
+    OnContradiction,
+    Peer,
+    PeerContract,
+    PeerSettings,
+    RefusalRow,
+    RefusedError,
+    log_contradiction,
+)
 from rgs.core.errors import (
     IdempotencyConflictError,
     InsufficientFundsError,
@@ -73,6 +81,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     ),
 }
 """All refusals of the contract. A reason under another code, or from another method, is unknown."""
+CONTRACT: Final = PeerContract(DOMAIN, REFUSALS, WalletUnavailableError)
 
 _ERROR_OF: Final[Mapping[str, type[RgsError]]] = {
     "TRANSACTION_CONFLICT": IdempotencyConflictError,
@@ -112,15 +121,7 @@ class GrpcWallet(Peer):
         now_ms: Callable[[], int],
         on_contradiction: OnContradiction = log_contradiction,
     ) -> None:
-        super().__init__(
-            name,
-            settings,
-            domain=DOMAIN,
-            refusals=REFUSALS,
-            unavailable=WalletUnavailableError,
-            now_ms=now_ms,
-            on_contradiction=on_contradiction,
-        )
+        super().__init__(name, settings, CONTRACT, now_ms=now_ms, on_contradiction=on_contradiction)
         self._new_id = new_id
         self._stub: WalletServiceAsyncStub = WalletServiceStub(self.channel)
 

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rgs.core.clock import Clock
 from rgs.core.errors import (
@@ -207,11 +208,7 @@ class Admin:
     async def propose_void(self, order: Order, round_ids: Sequence[str], reason: str) -> tuple[VoidResult, ...]:
         """The first of two steps, for each round by itself: a refusal of one does not stop the others."""
         check_code(reason, "reason")
-
-        async def propose(item: Order, round_: Round) -> None:
-            await self._propose(item, round_, reason)
-
-        return await self._each(order, round_ids, propose)
+        return await self._each(order, round_ids, partial(self._propose, reason=reason))
 
     async def approve_void(self, order: Order, round_ids: Sequence[str]) -> tuple[VoidResult, ...]:
         """The second step, by another admin: the rounds are void, stakes return, and decks are revealed if possible."""

@@ -181,7 +181,8 @@ def _verify(request: RunRequest) -> None:
         raise InvalidFieldError("the regulator's book is submitted or embedded, not both", field="embedded_regulator")
     if not (any(named.values()) or request.embedded_regulator):
         raise InvalidFieldError(
-            "nothing to compare with: name submissions, or the book of the embedded regulator", field="wallet_submission_ids"
+            "nothing to compare with: name submissions, or the book of the embedded regulator",
+            field="wallet_submission_ids",
         )
     if request.root and (len(request.root) != 64 or set(request.root) - _HEX):
         raise InvalidFieldError("root must be 64 lowercase hex digits", field="root", limit=64, value=request.root[:80])
