@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import asdict
 from typing import Final
 
 from rgs.api.calls import Methods, ServerStream, Unary
-from rgs.api.mapping import ROUND_STATUSES, reply_bytes, time_fields
+from rgs.api.mapping import ROUND_STATUSES, reply_bytes, same_fields, time_fields
+from rgs.api.orders import ordered
 from rgs.api.outbox import outbox_methods
 from rgs.api.pages import paged
 from rgs.api.returns import returns_methods
@@ -55,18 +57,6 @@ def _changes(admin: Admin) -> Methods:
         reply = await admin.set_switch(order, scope, subject, enabled=message.enabled, reason=message.reason)
         return reply_bytes("SetSwitch", reply)
 
-    async def clear_guard(caller: Caller, message: pb.ClearGuardRequest) -> bytes:
-        order = order_of(caller, "ClearGuard", message.request_id, name=message.name, reason=message.reason)
-        return reply_bytes("ClearGuard", await admin.clear_guard(order, message.name, message.reason))
-
-    async def report_malfunction(caller: Caller, message: pb.ReportMalfunctionRequest) -> bytes:
-        order = order_of(caller, "ReportMalfunction", message.request_id, round_id=message.round_id, code=message.code)
-        return reply_bytes("ReportMalfunction", await admin.report_malfunction(order, message.round_id, message.code))
-
-    async def resume_round(caller: Caller, message: pb.ResumeRoundRequest) -> bytes:
-        order = order_of(caller, "ResumeRound", message.request_id, round_id=message.round_id, reason=message.reason)
-        return reply_bytes("ResumeRound", await admin.resume_round(order, message.round_id, message.reason))
-
     async def propose_void(caller: Caller, message: pb.ProposeVoidRequest) -> bytes:
         round_ids = list(message.round_ids)
         order = order_of(caller, "ProposeVoid", message.request_id, round_ids=round_ids, reason=message.reason)
@@ -81,9 +71,9 @@ def _changes(admin: Admin) -> Methods:
 
     return {
         "SetSwitch": Unary(pb.SetSwitchRequest, set_switch),
-        "ClearGuard": Unary(pb.ClearGuardRequest, clear_guard),
-        "ReportMalfunction": Unary(pb.ReportMalfunctionRequest, report_malfunction),
-        "ResumeRound": Unary(pb.ResumeRoundRequest, resume_round),
+        "ClearGuard": ordered(pb.ClearGuardRequest, admin.clear_guard, "name", "reason"),
+        "ReportMalfunction": ordered(pb.ReportMalfunctionRequest, admin.report_malfunction, "round_id", "code"),
+        "ResumeRound": ordered(pb.ResumeRoundRequest, admin.resume_round, "round_id", "reason"),
         "ProposeVoid": Unary(pb.ProposeVoidRequest, propose_void),
         "ApproveVoid": Unary(pb.ApproveVoidRequest, approve_void),
     }
@@ -100,19 +90,13 @@ def _allow_list(certificates: Certificates) -> Methods:
         )
         return reply_bytes("AddCertificate", reply)
 
-    async def remove_certificate(caller: Caller, message: pb.RemoveCertificateRequest) -> bytes:
-        order = order_of(
-            caller, "RemoveCertificate", message.request_id, fingerprint=message.fingerprint, reason=message.reason
-        )
-        return reply_bytes("RemoveCertificate", await certificates.remove(order, message.fingerprint, message.reason))
-
     async def list_certificates(_caller: Caller, message: pb.ListCertificatesRequest) -> bytes:
         rows = await certificates.list(removed_too=message.removed_too)
         return pb.ListCertificatesResponse(certificates=map(_certificate, rows)).SerializeToString()
 
     return {
         "AddCertificate": Unary(pb.AddCertificateRequest, add_certificate),
-        "RemoveCertificate": Unary(pb.RemoveCertificateRequest, remove_certificate),
+        "RemoveCertificate": ordered(pb.RemoveCertificateRequest, certificates.remove, "fingerprint", "reason"),
         "ListCertificates": Unary(pb.ListCertificatesRequest, list_certificates),
     }
 
@@ -189,10 +173,7 @@ def _added_certificate(row: PartyRow) -> bytes:
 
 def _certificate(row: PartyRow) -> pb.Certificate:
     return pb.Certificate(
-        fingerprint=row.fingerprint,
-        party=row.party,
-        role=row.role,
-        jurisdiction=row.jurisdiction,
+        **same_fields(row, "fingerprint", "party", "role", "jurisdiction"),
         added_time=time_fields(row.added_ms),
         removed_time=time_fields(row.removed_ms or 0),
         end_time=time_fields(row.last_ms or 0),
@@ -200,43 +181,17 @@ def _certificate(row: PartyRow) -> pb.Certificate:
 
 
 def _guard(state: GuardState) -> pb.Guard:
-    return pb.Guard(
-        name=state.name,
-        closed=state.closed,
-        latched=state.latched,
-        code=state.code,
-        time=time_fields(state.since_ms),
-    )
+    return pb.Guard(**same_fields(state, "name", "closed", "latched", "code"), time=time_fields(state.since_ms))
 
 
 def _event(event: EventRow) -> pb.Event:
     return pb.Event(
-        code=event.code,
+        **same_fields(event, "code", "subject", "before", "after", "actor", "reason", "session_id", "round_id"),
         time=time_fields(event.time_ms),
-        subject=event.subject,
-        before=event.before,
-        after=event.after,
-        actor=event.actor,
-        reason=event.reason,
-        session_id=event.session_id,
-        round_id=event.round_id,
         statement=event.envelope,
     )
 
 
 def _totals(rows: Iterable[TotalsRow]) -> list[pb.Totals]:
-    return [
-        pb.Totals(
-            day=row.key.day,
-            operator=row.key.operator,
-            player=row.key.player,
-            game=row.key.game,
-            currency=row.key.currency,
-            rounds=row.rounds,
-            staked_minor=row.staked_minor,
-            returned_minor=row.returned_minor,
-            void_rounds=row.void_rounds,
-            void_minor=row.void_minor,
-        )
-        for row in rows
-    ]
+    counted = ("rounds", "staked_minor", "returned_minor", "void_rounds", "void_minor")
+    return [pb.Totals(**asdict(row.key), **same_fields(row, *counted)) for row in rows]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 
 from rgs.api.calls import Methods, ServerStream, Unary
+from rgs.api.mapping import same_fields
 from rgs.api.pages import paged
 from rgs.api.parsing import verify_logged_request, verify_range, verify_statement_request
 from rgs.service.audit.audit import StatementReader
@@ -34,13 +36,8 @@ def _statements(audit: StatementReader) -> Methods:
         verify_range(message)
         rows, token = await audit.list_statements(
             caller,
-            session_id=message.session_id,
-            round_id=message.round_id,
-            instance=message.instance,
-            first_no=message.first_no,
-            last_no=message.last_no,
-            page_size=message.page_size,
-            page_token=message.page_token,
+            **same_fields(message, "session_id", "round_id", "instance", "first_no", "last_no"),
+            **same_fields(message, "page_size", "page_token"),
         )
         return pb.ListStatementsResponse(statements=map(_statement, rows), next_page_token=token)
 
@@ -57,19 +54,11 @@ def _statements(audit: StatementReader) -> Methods:
 def _log(log: PublicLog) -> Methods:
     async def get_checkpoint(_caller: Caller, message: pb.GetCheckpointRequest) -> bytes:
         found = await log.checkpoint(message.origin)
-        return pb.GetCheckpointResponse(
-            origin=found.origin, size=found.size, root=found.root, note=found.note, vkey=found.vkey
-        ).SerializeToString()
+        return pb.GetCheckpointResponse(**asdict(found)).SerializeToString()
 
     async def get_record(caller: Caller, message: pb.GetRecordRequest) -> bytes:
         verify_logged_request(message)
-        row, proof = await log.record(
-            caller,
-            hash=message.hash,
-            round_id=message.round_id,
-            session_id=message.session_id,
-            kind=message.kind,
-        )
+        row, proof = await log.record(caller, **same_fields(message, "hash", "round_id", "session_id", "kind"))
         return pb.GetRecordResponse(statement=_statement(row), log_proof=proof).SerializeToString()
 
     async def get_consistency_proof(_caller: Caller, message: pb.GetConsistencyProofRequest) -> bytes:
@@ -79,18 +68,9 @@ def _log(log: PublicLog) -> Methods:
         ).SerializeToString()
 
     async def stream_entries(_caller: Caller, message: pb.StreamEntriesRequest) -> AsyncIterator[bytes | None]:
-        async for one in log.entries(
-            origin=message.origin,
-            start_index=message.start_index,
-            resume_token=message.resume_token,
-            follow=message.follow,
-        ):
-            if one is None:
-                yield None
-                continue
-            yield pb.StreamEntriesResponse(
-                index=one.index, entry=one.entry, resume_token=one.resume_token
-            ).SerializeToString()
+        where = same_fields(message, "origin", "start_index", "resume_token", "follow")
+        async for one in log.entries(**where):
+            yield None if one is None else pb.StreamEntriesResponse(**asdict(one)).SerializeToString()
 
     return {
         "GetCheckpoint": Unary(pb.GetCheckpointRequest, get_checkpoint),
@@ -102,13 +82,6 @@ def _log(log: PublicLog) -> Methods:
 
 def _statement(row: StatementRow) -> pb.Statement:
     return pb.Statement(
-        kind=row.kind,
-        instance=row.instance,
-        statement_no=row.statement_no,
-        session_id=row.session_id,
-        link_no=row.link_no,
-        round_id=row.round_id,
-        hash=row.hash,
-        envelope=row.envelope,
-        private=row.private,
+        **same_fields(row, "kind", "instance", "statement_no", "session_id", "link_no", "round_id"),
+        **same_fields(row, "hash", "envelope", "private"),
     )

@@ -11,7 +11,7 @@ While the list cannot be read, nobody is admitted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import grpc
@@ -134,34 +134,28 @@ class _Known:
 _UNKNOWN: Final = UnauthenticatedError("the certificate is not allowed")
 
 
+@dataclass(eq=False, repr=False)
 class Gate:
     """Admits callers, from the first `refresh` on. `read` parses a PEM certificate (FormatError), `admit` raises for a
     caller that must not be served, `note` gets the reason of every refusal.
     """
 
-    def __init__(
-        self,
-        parties: AllowList,
-        clock: Clock,
-        read: Callable[[bytes], PeerCertificate],
-        admit: Callable[[Caller], None] = lambda _: None,
-        note: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._parties = parties
-        self._clock = clock
-        self._read = read
-        self._admit = admit
-        self._note = note
-        self._changes = -1
-        self._allowed: dict[str, PartyRow] = {}
-        self._known: dict[bytes, _Known] = {}
-        self._failed_polls = 0
+    parties: AllowList
+    clock: Clock
+    read: Callable[[bytes], PeerCertificate]
+    admit: Callable[[Caller], None] = lambda _: None
+    note: Callable[[str], None] = lambda _: None
+
+    _changes: int = field(default=-1, init=False)
+    _allowed: dict[str, PartyRow] = field(default_factory=dict, init=False)
+    _known: dict[bytes, _Known] = field(default_factory=dict, init=False)
+    _failed_polls: int = field(default=0, init=False)
 
     async def refresh(self) -> None:
         """Read the list again if it has changed."""
-        changes = await self._parties.changes()
+        changes = await self.parties.changes()
         if changes != self._changes:
-            self._allowed = {row.fingerprint: row for row in await self._parties.allowed()}
+            self._allowed = {row.fingerprint: row for row in await self.parties.allowed()}
             self._known.clear()
             self._changes = changes
         self._failed_polls = 0
@@ -184,7 +178,7 @@ class Gate:
         try:
             return self._let_in(certificate, method)
         except RgsError as error:
-            self._note(error.reason)
+            self.note(error.reason)
             raise
 
     def _let_in(self, certificate: bytes | None, method: str) -> Caller:
@@ -195,7 +189,7 @@ class Gate:
             known = self._recognise(certificate)
         if known.caller is None:
             raise known.refusal.with_traceback(None)  # the same object again: its traceback would grow without end
-        if not known.first_ms <= self._clock.now_ms() <= known.last_ms:
+        if not known.first_ms <= self.clock.now_ms() <= known.last_ms:
             raise UnauthenticatedError("the certificate is not valid now", limit=known.last_ms)
         if known.caller.role not in ROLES.get(method, ()):
             raise PermissionDeniedError(
@@ -205,9 +199,9 @@ class Gate:
 
     def _recognise(self, certificate: bytes) -> _Known:
         try:
-            peer = self._read(certificate)
+            peer = self.read(certificate)
             caller = self._caller_of(peer)
-            self._admit(caller)
+            self.admit(caller)
             known = _Known(caller, _UNKNOWN, peer.first_ms, peer.last_ms)
         except RgsError as error:
             refusal = error

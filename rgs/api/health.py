@@ -47,13 +47,10 @@ class Health:
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[pb.HealthCheckRequest, pb.HealthCheckResponse]]:
         """The handlers for gRPC."""
+        coders = (pb.HealthCheckRequest.FromString, pb.HealthCheckResponse.SerializeToString)
         return {
-            "Check": grpc.unary_unary_rpc_method_handler(
-                self._check, pb.HealthCheckRequest.FromString, pb.HealthCheckResponse.SerializeToString
-            ),
-            "Watch": grpc.unary_stream_rpc_method_handler(
-                self._watch, pb.HealthCheckRequest.FromString, pb.HealthCheckResponse.SerializeToString
-            ),
+            "Check": grpc.unary_unary_rpc_method_handler(self._check, *coders),
+            "Watch": grpc.unary_stream_rpc_method_handler(self._watch, *coders),
         }
 
     def _set(self, service: str, *, serving: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rgs.api.calls import Methods, Unary
-from rgs.api.mapping import ROUND_STATUSES, round_message, time_fields
+from rgs.api.mapping import ROUND_STATUSES, round_message, same_fields, time_fields
 from rgs.api.pages import paged
 from rgs.api.parsing import verify_record_request
 from rgs.service.callers import Caller
@@ -25,12 +25,7 @@ def history_methods(history: History) -> Methods:
     async def get_round_record(caller: Caller, message: pb.GetRoundRecordRequest) -> bytes:
         verify_record_request(message)
         found = await history.get_records(
-            caller,
-            round_id=message.round_id,
-            player=message.player,
-            date=message.date,
-            game_code=message.game_code,
-            operator=message.operator,
+            caller, **same_fields(message, "round_id", "player", "date", "game_code", "operator")
         )
         records = [
             pb.RoundRecord(
@@ -52,17 +47,10 @@ def history_methods(history: History) -> Methods:
 def _summary(summary: RoundSummary) -> pb.RoundSummary:
     round_, session = summary.round, summary.session
     return pb.RoundSummary(
-        round_id=round_.round_id,
-        session_id=round_.session_id,
-        round_no=round_.round_no,
+        **same_fields(round_, "round_id", "session_id", "round_no", "game_code", "staked_minor", "returned_minor"),
+        **same_fields(session, "currency", "regulator_session_id", "regulator_participation_id"),
         game=round_.ruleset_id,
-        game_code=round_.game_code,
         status=ROUND_STATUSES[round_.status],
         start_time=time_fields(round_.start_ms),
         end_time=time_fields(round_.end_ms),
-        staked_minor=round_.staked_minor,
-        returned_minor=round_.returned_minor,
-        currency=session.currency,
-        regulator_session_id=session.regulator_session_id,
-        regulator_participation_id=session.regulator_participation_id,
     )

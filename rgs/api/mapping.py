@@ -7,6 +7,7 @@ bytes without parsing them. A card that is not in a view cannot be in a message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, Final
 
@@ -60,6 +61,11 @@ def time_fields(time_ms: int) -> Any:
     if not time_ms:
         return None
     return {"seconds": time_ms // 1000, "nanos": time_ms % 1000 * 1_000_000}
+
+
+def same_fields(source: object, *names: str) -> Any:
+    """Fields of a message that have the names and values of attributes of `source`."""
+    return {name: getattr(source, name) for name in names}
 
 
 def rules_fields(rules: Ruleset | Jurisdiction) -> Any:
@@ -269,7 +275,6 @@ class Encoder:
         return self._lasting(view) + moving.SerializeToString()
 
     def _lasting(self, view: SessionView) -> bytes:
-        """The part that does not change after the purchase of the participation, serialized."""
         held = view.session
         key = (held.session_id, held.regulator_session_id, held.regulator_participation_id, held.limits)
         lasting = self._kept.get(key)
@@ -298,24 +303,15 @@ class Encoder:
 
 def _pending(operation: PendingOperation) -> common.PendingOperation:
     return common.PendingOperation(
-        kind=operation.kind,
+        **same_fields(operation, "kind", "request_id", "amount_minor", "attempts"),
         progress=_PROGRESS[operation.progress],
-        request_id=operation.request_id,
-        amount_minor=operation.amount_minor,
         since_time=time_fields(operation.since_ms),
-        attempts=operation.attempts,
         last_reason=operation.reason,
     )
 
 
 def _limits(limits: SessionLimits) -> Any:
-    if limits == NO_LIMITS:
-        return None
-    return {
-        "loss_minor": limits.loss_minor,
-        "stake_minor": limits.stake_minor,
-        "duration_ms": limits.duration_ms,
-    }
+    return None if limits == NO_LIMITS else asdict(limits)
 
 
 # --- the statement behind an answer ----------------------------------------------------------------------------------

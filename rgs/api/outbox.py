@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from rgs.api.calls import Methods, Unary
-from rgs.api.mapping import PROGRESS_NAMES, reply_bytes, time_fields
+from rgs.api.mapping import PROGRESS_NAMES, same_fields, time_fields
+from rgs.api.orders import ordered
 from rgs.api.pages import paged
-from rgs.service.admin.orders import order_of
 from rgs.service.admin.outbox import Outbox, PendingCredit
 from rgs.service.callers import Caller
 from rgs.service.money.transfers import transaction_of
@@ -38,11 +38,7 @@ def outbox_methods(outbox: Outbox) -> Methods:
         ]
         peers = [
             pb.PeerFigure(
-                name=reading.name,
-                circuit=reading.state.value,
-                in_flight=reading.in_flight,
-                unknown=reading.unknown,
-                turned_away=reading.turned_away,
+                **same_fields(reading, "name", "in_flight", "unknown", "turned_away"), circuit=reading.state.value
             )
             for reading in readings
         ]
@@ -56,21 +52,12 @@ def outbox_methods(outbox: Outbox) -> Methods:
         ]
         return pb.ListHeldReportsResponse(reports=reports, next_page_token=token)
 
-    async def release_reports(caller: Caller, message: pb.ReleaseReportsRequest) -> bytes:
-        order = order_of(
-            caller, "ReleaseReports", message.request_id,
-            kind=message.kind, subject=message.subject, reason=message.reason, close_out=message.close_out,
-        )  # fmt: skip
-        reply = await outbox.release_reports(
-            order, message.kind, message.subject, message.reason, close_out=message.close_out
-        )
-        return reply_bytes("ReleaseReports", reply)
-
+    released = ("kind", "subject", "reason", "close_out")
     return {
         "ListPendingCredits": paged(pb.ListPendingCreditsRequest, list_pending_credits),
         "GetOutbox": Unary(pb.GetOutboxRequest, get_outbox),
         "ListHeldReports": paged(pb.ListHeldReportsRequest, list_held_reports),
-        "ReleaseReports": Unary(pb.ReleaseReportsRequest, release_reports),
+        "ReleaseReports": ordered(pb.ReleaseReportsRequest, outbox.release_reports, *released),
     }
 
 
@@ -78,15 +65,9 @@ def _owed(credit: PendingCredit) -> pb.PendingCredit:
     operation = credit.operation
     return pb.PendingCredit(
         transaction_id=transaction_of(operation),
-        session_id=operation.session_id,
-        operator=credit.operator,
-        player=credit.player,
-        currency=credit.currency,
-        amount_minor=operation.amount_minor,
-        kind=operation.kind,
+        **same_fields(operation, "session_id", "amount_minor", "kind", "attempts"),
+        **same_fields(credit, "operator", "player", "currency", "age_ms"),
         since_time=time_fields(operation.created_ms),
-        age_ms=credit.age_ms,
-        attempts=operation.attempts,
         next_time=time_fields(operation.next_ms),
         last_reason=operation.reason,
         unknown=PROGRESS_NAMES[operation.progress] == "unknown",

@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -100,7 +102,7 @@ class PlayStream:
                     break
                 stream.reads_s = None
                 if not await self._answer_one(data, certificate, context, listener):
-                    await self._calls.wait_for(_pause)
+                    await self._calls.wait_for(partial(asyncio.sleep, RETRY_MS / 1000))
                 # Admit again: a caller whose request was refused is not read from any more.
                 self._calls.admit(certificate, STREAM_NAME, context)
         except asyncio.CancelledError:
@@ -150,35 +152,34 @@ class PlayStream:
             self._calls.end()
 
 
+@dataclass(eq=False, repr=False)
 class _Listener:
     """Sends a stream the notices of the last SESSIONS_MAX sessions that it played.
 
     Its task starts with the first session. `writing` is held while a message is written: gRPC takes one at a time.
     """
 
-    def __init__(
-        self, calls: Calls, notices: Notices, certificate: bytes | None, context: Context, stream: OpenStream
-    ) -> None:
-        self._calls = calls
-        self.stream = stream
-        self._notices = notices
-        self._certificate = certificate
-        self._context = context
-        self._queue: asyncio.Queue[Notice] = asyncio.Queue(NOTICES_MAX)
-        self._sessions: dict[str, None] = {}
-        self._task: asyncio.Task[None] | None = None
-        self.writing = asyncio.Lock()
+    calls: Calls
+    notices: Notices
+    certificate: bytes | None
+    context: Context
+    stream: OpenStream
+
+    _queue: asyncio.Queue[Notice] = field(default_factory=lambda: asyncio.Queue(NOTICES_MAX), init=False)
+    _sessions: dict[str, None] = field(default_factory=dict, init=False)
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def hear(self, session_id: str) -> None:
         """Send the notices of this session from now on; it is the one played last."""
         if session_id in self._sessions:
             del self._sessions[session_id]
         else:
-            self._notices.listen(session_id, self._queue)
+            self.notices.listen(session_id, self._queue)
             if len(self._sessions) >= SESSIONS_MAX:
                 oldest = next(iter(self._sessions))
                 del self._sessions[oldest]
-                self._notices.leave(oldest, self._queue)
+                self.notices.leave(oldest, self._queue)
         self._sessions[session_id] = None
         if self._task is None:
             self._task = asyncio.create_task(self._emit())
@@ -186,7 +187,7 @@ class _Listener:
     def close(self) -> None:
         """Send no more notices."""
         for session_id in self._sessions:
-            self._notices.leave(session_id, self._queue)
+            self.notices.leave(session_id, self._queue)
         self._sessions.clear()
         if self._task is not None:
             self._task.cancel()
@@ -195,27 +196,17 @@ class _Listener:
         # A caller that is not admitted any more, a client that is gone, a server that stops: the stream itself ends.
         with contextlib.suppress(Exception):
             while True:
-                notice = await self._calls.wait_for(self._queue.get)
+                notice = await self.calls.wait_for(self._queue.get)
                 async with self.writing:
-                    self._calls.admit(self._certificate, STREAM_NAME, self._context)
-                    self.stream.writes_s = self._calls.streams.now_s
-                    await self._context.write(_notice_bytes(notice))
+                    self.calls.admit(self.certificate, STREAM_NAME, self.context)
+                    self.stream.writes_s = self.calls.streams.now_s
+                    await self.context.write(_notice_bytes(notice))
                     self.stream.writes_s = None
-
-
-async def _pause() -> None:
-    await asyncio.sleep(RETRY_MS / 1000)
 
 
 def _notice_bytes(notice: Notice) -> bytes:
     message = pb.RoundNotice(
-        session_id=notice.session_id,
-        round_id=notice.round_id,
-        status=ROUND_STATUSES[notice.status],
-        paused=bool(notice.malfunction_code),
-        malfunction_code=notice.malfunction_code,
-        regulator_session_id=notice.regulator_session_id,
-        regulator_participation_id=notice.regulator_participation_id,
+        **{**asdict(notice), "status": ROUND_STATUSES[notice.status]}, paused=bool(notice.malfunction_code)
     )
     return pb.PlayResponse(notice=message).SerializeToString()
 

@@ -7,14 +7,14 @@ unknown enum value, a time that is not a whole millisecond.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.api.calls import ClientStream, Methods, ServerStream, Unary
-from rgs.api.mapping import time_fields
+from rgs.api.mapping import same_fields, time_fields
 from rgs.api.pages import paged
 from rgs.core.errors import InvalidFieldError
 from rgs.core.times import TIME_MS_MAX, format_time, parse_time
@@ -182,7 +182,6 @@ def _receipt_record(receipt: pb.Receipt, number: int) -> Record:
 
 
 def _milliseconds(time: Timestamp, field: str, number: int = 0) -> int:
-    """A time in whole milliseconds since 1970; `number` is the row that it stands in."""
     time_ms, rest = divmod(time.seconds * 1_000_000_000 + time.nanos, 1_000_000)
     if rest or not 0 <= time_ms <= TIME_MS_MAX or not 0 <= time.nanos < 1_000_000_000:
         row = f"row {number}: " if number else ""
@@ -193,18 +192,11 @@ def _milliseconds(time: Timestamp, field: str, number: int = 0) -> int:
 
 
 def _submission(stored: Submission) -> pb.Submission:
-    header = stored.header
     return pb.Submission(
         submission_id=stored.submission_id,
+        **asdict(stored.header),
+        **same_fields(stored, "party", "rows", "sha256"),
         source=_SOURCES[stored.source],
-        operator=header.operator,
-        party=stored.party,
-        request_id=header.request_id,
-        first_day=header.first_day,
-        last_day=header.last_day,
-        currency=header.currency,
-        rows=stored.rows,
-        sha256=stored.sha256,
         time=time_fields(stored.time_ms),
     )
 

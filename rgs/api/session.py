@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rgs.api.calls import Methods, Unary
-from rgs.api.mapping import Encoder, reply_bytes, time_fields
+from rgs.api.mapping import Encoder, reply_bytes, same_fields, time_fields
 from rgs.api.pages import paged
 from rgs.api.parsing import parse_buy_participation, parse_close_session, parse_end_participation, parse_open_session
 from rgs.core.rounds import staked_so_far
@@ -58,18 +58,12 @@ def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
 def _open_round(found: OpenRound) -> pb.OpenRound:
     round_ = found.round
     return pb.OpenRound(
-        round_id=round_.round_id,
-        session_id=round_.session_id,
-        operator=round_.operator,
-        player=round_.player,
+        **same_fields(round_, "round_id", "session_id", "operator", "player", "game_code", "malfunction_code"),
+        **same_fields(found.session, "regulator_session_id", "regulator_participation_id"),
         game=round_.ruleset_id,
-        game_code=round_.game_code,
         start_time=time_fields(round_.start_ms),
         idle_ms=found.idle_ms,
         finish_time=time_fields(found.finish_ms),
         paused=bool(round_.malfunction),
-        malfunction_code=round_.malfunction_code,
         staked_minor=staked_so_far(round_),
-        regulator_session_id=found.session.regulator_session_id,
-        regulator_participation_id=found.session.regulator_participation_id,
     )

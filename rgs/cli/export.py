@@ -56,10 +56,8 @@ UNFINISHED: Final = "UNFINISHED"
 """Why an export is partial: a part was chosen, or an instance or a session had not ended."""
 
 
-class ExportRefusedError(RgsError):
+class ExportRefusedError(RgsError, reason="EXPORT_REFUSED"):
     """Statements are missing in the store; nothing was exported."""
-
-    reason = "EXPORT_REFUSED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,373 +13,255 @@ from rgs.core.tlog.errors import VerificationError as VerificationError  # noqa:
 # --- the request is wrong, whatever the state ------------------------------------------------------------------------
 
 
-class InvalidFieldError(RgsError):
+class InvalidFieldError(RgsError, reason="INVALID_FIELD"):
     """A field is missing, malformed or outside its limit."""
 
-    reason = "INVALID_FIELD"
 
-
-class UnknownFieldError(RgsError):
+class UnknownFieldError(RgsError, reason="UNKNOWN_FIELD"):
     """The message has fields that this version does not know. They could change its meaning."""
 
-    reason = "UNKNOWN_FIELD"
 
-
-class StakeBelowMinimumError(RgsError):
+class StakeBelowMinimumError(RgsError, reason="STAKE_BELOW_MINIMUM"):
     """A stake below the table minimum (RULEBOOK C-8, U-10)."""
 
-    reason = "STAKE_BELOW_MINIMUM"
 
-
-class StakeAboveMaximumError(RgsError):
+class StakeAboveMaximumError(RgsError, reason="STAKE_ABOVE_MAXIMUM"):
     """A stake above the table maximum (RULEBOOK C-8, U-10)."""
 
-    reason = "STAKE_ABOVE_MAXIMUM"
 
-
-class StakeStepError(RgsError):
+class StakeStepError(RgsError, reason="STAKE_NOT_MULTIPLE_OF_STEP"):
     """A stake off the step: a payout could be part of a minor unit (RULEBOOK U-10)."""
 
-    reason = "STAKE_NOT_MULTIPLE_OF_STEP"
 
-
-class UnknownBetError(RgsError):
+class UnknownBetError(RgsError, reason="UNKNOWN_BET"):
     """The game does not have the bet, or the player may not place it."""
-
-    reason = "UNKNOWN_BET"
 
 
 # --- the caller ------------------------------------------------------------------------------------------------------
 
 
-class UnauthenticatedError(RgsError):
+class UnauthenticatedError(RgsError, reason="CERTIFICATE_NOT_ALLOWED"):
     """No certificate, or one that is not in the allow-list."""
 
-    reason = "CERTIFICATE_NOT_ALLOWED"
 
-
-class PermissionDeniedError(RgsError):
+class PermissionDeniedError(RgsError, reason="ROLE_NOT_ALLOWED"):
     """The party's role does not allow this method."""
-
-    reason = "ROLE_NOT_ALLOWED"
 
 
 # --- not found (or not this party's) ---------------------------------------------------------------------------------
 
 
-class NotFoundError(RgsError):
+class NotFoundError(RgsError, reason="NOT_FOUND"):
     """Not found, or another party's. `metadata["kind"]` says what was looked for."""
 
-    reason = "NOT_FOUND"
 
-
-class UnknownRulesetError(RgsError):
+class UnknownRulesetError(RgsError, reason="UNKNOWN_RULESET"):
     """No ruleset of that id is shipped."""
-
-    reason = "UNKNOWN_RULESET"
 
 
 # --- the state does not allow it -------------------------------------------------------------------------------------
 
 
-class IllegalActionError(RgsError):
+class IllegalActionError(RgsError, reason="ILLEGAL_ACTION"):
     """The action is not legal in this phase; `metadata` names rule, phase and the legal ones."""
 
-    reason = "ILLEGAL_ACTION"
 
-
-class InsufficientBalanceError(RgsError):
+class InsufficientBalanceError(RgsError, reason="INSUFFICIENT_BALANCE"):
     """The balance of the participation does not cover the bets and the cheapest way to finish the round (U-11, R-3)."""
 
-    reason = "INSUFFICIENT_BALANCE"
 
-
-class InsufficientFundsError(RgsError):
+class InsufficientFundsError(RgsError, reason="INSUFFICIENT_FUNDS"):
     """The operator's wallet does not cover the purchase."""
 
-    reason = "INSUFFICIENT_FUNDS"
 
-
-class WalletRefusedError(RgsError):
+class WalletRefusedError(RgsError, reason="WALLET_REFUSED"):
     """The operator's wallet refuses for another reason than funds; `metadata["refusal"]` is its code."""
 
-    reason = "WALLET_REFUSED"
 
-
-class TransactionRolledBackError(RgsError):
+class TransactionRolledBackError(RgsError, reason="TRANSACTION_ROLLED_BACK"):
     """The operator's wallet has rolled this transaction back. A later debit takes no money."""
 
-    reason = "TRANSACTION_ROLLED_BACK"
 
-
-class RegulatorRefusedError(RgsError):
+class RegulatorRefusedError(RgsError, reason="REGULATOR_REFUSED"):
     """The regulator's system refuses; `metadata["rejection"]` is its code."""
 
-    reason = "REGULATOR_REFUSED"
 
-
-class SessionClosedError(RgsError):
+class SessionClosedError(RgsError, reason="SESSION_CLOSED"):
     """The session is closed."""
 
-    reason = "SESSION_CLOSED"
 
-
-class RoundOpenError(RgsError):
+class RoundOpenError(RgsError, reason="ROUND_OPEN"):
     """A round is still open; `metadata["round_id"]` names it."""
 
-    reason = "ROUND_OPEN"
 
-
-class RoundNotOpenError(RgsError):
+class RoundNotOpenError(RgsError, reason="ROUND_NOT_OPEN"):
     """The round has ended; its result is final."""
 
-    reason = "ROUND_NOT_OPEN"
 
-
-class RoundPausedError(RgsError):
+class RoundPausedError(RgsError, reason="ROUND_PAUSED"):
     """The round is paused for a malfunction (RULEBOOK R-6); `malfunction_code` names it. No decision is taken."""
 
-    reason = "ROUND_PAUSED"
 
-
-class RoundNotPausedError(RgsError):
+class RoundNotPausedError(RgsError, reason="ROUND_NOT_PAUSED"):
     """Only a round with a logged malfunction can be resumed or made void."""
 
-    reason = "ROUND_NOT_PAUSED"
 
-
-class ClocksDifferError(RgsError):
+class ClocksDifferError(RgsError, reason="CLOCKS_DIFFER"):
     """An admin accepts the server's clock, but the database's clock differs: neither is trusted."""
 
-    reason = "CLOCKS_DIFFER"
 
-
-class ReportNotDoneError(RgsError):
+class ReportNotDoneError(RgsError, reason="REPORT_NOT_DONE"):
     """The report is not done yet, or has failed; `metadata["state"]` says which."""
 
-    reason = "REPORT_NOT_DONE"
 
-
-class SecondAdminError(RgsError):
+class SecondAdminError(RgsError, reason="SECOND_ADMIN_NEEDED"):
     """A void is proposed by one admin and approved by another (ARCHITECTURE 2.20)."""
 
-    reason = "SECOND_ADMIN_NEEDED"
 
-
-class LastAdminError(RgsError):
+class LastAdminError(RgsError, reason="LAST_ADMIN"):
     """The last allowed and valid certificate of an admin cannot be removed."""
 
-    reason = "LAST_ADMIN"
 
-
-class LossLimitError(RgsError):
+class LossLimitError(RgsError, reason="LOSS_LIMIT"):
     """The session's loss limit does not cover it."""
 
-    reason = "LOSS_LIMIT"
 
-
-class StakeLimitError(RgsError):
+class StakeLimitError(RgsError, reason="STAKE_LIMIT"):
     """The session's stake limit does not cover it."""
 
-    reason = "STAKE_LIMIT"
 
-
-class DurationLimitError(RgsError):
+class DurationLimitError(RgsError, reason="DURATION_LIMIT"):
     """The session's time has passed: no new rounds."""
 
-    reason = "DURATION_LIMIT"
 
-
-class SessionInactiveError(RgsError):
+class SessionInactiveError(RgsError, reason="SESSION_INACTIVE"):
     """The jurisdiction's inactivity has passed: no new rounds and purchases in this session."""
 
-    reason = "SESSION_INACTIVE"
 
-
-class RetentionError(RgsError):
+class RetentionError(RgsError, reason="RETENTION_PERIOD"):
     """The law still requires the record of this player, or an operation is under way: nothing is erased."""
 
-    reason = "RETENTION_PERIOD"
 
-
-class DisabledError(RgsError):
+class DisabledError(RgsError, reason="DISABLED"):
     """An admin has disabled all play, the operator, the game or the player; `scope` says which. Dealt rounds go on."""
 
-    reason = "DISABLED"
 
-
-class FundingModeError(RgsError):
+class FundingModeError(RgsError, reason="FUNDING_MODE"):
     """The session is funded bet by bet: there is no participation to buy or to end."""
 
-    reason = "FUNDING_MODE"
 
-
-class ParticipationMissingError(RgsError):
+class ParticipationMissingError(RgsError, reason="PARTICIPATION_MISSING"):
     """No right of participation has been bought in this session."""
 
-    reason = "PARTICIPATION_MISSING"
 
-
-class ParticipationEndedError(RgsError):
+class ParticipationEndedError(RgsError, reason="PARTICIPATION_ENDED"):
     """The participation has ended; it can neither be topped up nor played."""
 
-    reason = "PARTICIPATION_ENDED"
 
-
-class ParticipationOpenError(RgsError):
+class ParticipationOpenError(RgsError, reason="PARTICIPATION_OPEN"):
     """The participation must be ended first."""
 
-    reason = "PARTICIPATION_OPEN"
 
-
-class ParticipationCapError(RgsError):
+class ParticipationCapError(RgsError, reason="PARTICIPATION_CAP"):
     """All purchases of a participation together would exceed the jurisdiction's cap."""
 
-    reason = "PARTICIPATION_CAP"
 
-
-class AlreadySeatedError(RgsError):
+class AlreadySeatedError(RgsError, reason="ALREADY_SEATED"):
     """The player already holds a participation in this regulator session."""
 
-    reason = "ALREADY_SEATED"
 
-
-class OperationPendingError(RgsError):
+class OperationPendingError(RgsError, reason="OPERATION_PENDING"):
     """A purchase, an end or a close of this session is still under way. The server continues it; it must end first."""
 
-    reason = "OPERATION_PENDING"
 
-
-class TableOnlyError(RgsError):
+class TableOnlyError(RgsError, reason="TABLE_ONLY"):
     """The ruleset is a table game; it cannot be opened as a solo session."""
 
-    reason = "TABLE_ONLY"
 
-
-class GameNotOfferedError(RgsError):
+class GameNotOfferedError(RgsError, reason="GAME_NOT_OFFERED"):
     """No certificate shows the game's returns, or one of them is below the jurisdiction's floor."""
 
-    reason = "GAME_NOT_OFFERED"
 
-
-class JurisdictionError(RgsError):
+class JurisdictionError(RgsError, reason="JURISDICTION_REFUSES"):
     """The jurisdiction does not allow this (test regulator, development CA, currency)."""
 
-    reason = "JURISDICTION_REFUSES"
 
-
-class TooEarlyError(RgsError):
+class TooEarlyError(RgsError, reason="TOO_EARLY"):
     """The jurisdiction's minimum time between round starts has not passed; `metadata["retry_after_ms"]`."""
 
-    reason = "TOO_EARLY"
 
-
-class NumberExpectedError(RgsError):
+class NumberExpectedError(RgsError, reason="NUMBER_NOT_EXPECTED"):
     """The stage or purchase number of the request is not the one expected next."""
-
-    reason = "NUMBER_NOT_EXPECTED"
 
 
 # --- a repetition, or a race -----------------------------------------------------------------------------------------
 
 
-class IdempotencyConflictError(RgsError):
+class IdempotencyConflictError(RgsError, reason="IDEMPOTENCY_CONFLICT"):
     """The party has used the request id before, for the same method, with other content."""
 
-    reason = "IDEMPOTENCY_CONFLICT"
 
-
-class CertificateKnownError(RgsError):
+class CertificateKnownError(RgsError, reason="CERTIFICATE_KNOWN"):
     """The certificate is in the allow-list, or was removed from it and stays denied."""
 
-    reason = "CERTIFICATE_KNOWN"
 
-
-class SessionChangedError(RgsError):
+class SessionChangedError(RgsError, reason="SESSION_CHANGED"):
     """Another request changed the session at the same time: read it again and decide again."""
-
-    reason = "SESSION_CHANGED"
 
 
 # --- not now ---------------------------------------------------------------------------------------------------------
 
 
-class UnavailableError(RgsError):
+class UnavailableError(RgsError, reason="UNAVAILABLE"):
     """A service that is needed is down. Send the same request with the same request id again."""
 
-    reason = "UNAVAILABLE"
 
-
-class NotLoggedYetError(UnavailableError):
+class NotLoggedYetError(UnavailableError, reason="NOT_LOGGED_YET"):
     """The statement is signed, and no published checkpoint of the transparency log covers it yet."""
 
-    reason = "NOT_LOGGED_YET"
 
-
-class GuardClosedError(UnavailableError):
+class GuardClosedError(UnavailableError, reason="GUARD_CLOSED"):
     """A guard stops new rounds; `guard` names it. Dealt rounds go on."""
 
-    reason = "GUARD_CLOSED"
 
-
-class RngUnavailableError(UnavailableError):
+class RngUnavailableError(UnavailableError, reason="RNG_UNAVAILABLE"):
     """The generator is in its error state; no new rounds, dealt ones are settled."""
 
-    reason = "RNG_UNAVAILABLE"
 
-
-class RegulatorUnavailableError(UnavailableError):
+class RegulatorUnavailableError(UnavailableError, reason="REGULATOR_UNAVAILABLE"):
     """The regulator's system gives no ids. There is no round without them."""
 
-    reason = "REGULATOR_UNAVAILABLE"
 
-
-class WalletUnavailableError(UnavailableError):
+class WalletUnavailableError(UnavailableError, reason="WALLET_UNAVAILABLE"):
     """The operator's wallet did not answer. The operation is kept and continued."""
 
-    reason = "WALLET_UNAVAILABLE"
 
-
-class ReconciliationBusyError(RgsError):
+class ReconciliationBusyError(RgsError, reason="RECONCILIATION_BUSY"):
     """A node runs one reconciliation, and takes one submission of an operator, at a time."""
 
-    reason = "RECONCILIATION_BUSY"
 
-
-class ReconciliationFullError(RgsError):
+class ReconciliationFullError(RgsError, reason="RECONCILIATION_FULL"):
     """An operator's submissions and reports fill the space that this node keeps for them."""
 
-    reason = "RECONCILIATION_FULL"
 
-
-class PartyLimitError(RgsError):
+class PartyLimitError(RgsError, reason="PARTY_LIMIT"):
     """The party exceeds its share of a process: under way, each second, or open. `field` names the setting."""
 
-    reason = "PARTY_LIMIT"
 
-
-class StreamStalledError(RgsError):
+class StreamStalledError(RgsError, reason="STREAM_STALLED"):
     """The client of a stream has not read for too long. Requests without an answer may have taken effect."""
 
-    reason = "STREAM_STALLED"
 
-
-class StreamIdleError(UnavailableError):
+class StreamIdleError(UnavailableError, reason="STREAM_IDLE"):
     """No request came on a stream for too long."""
 
-    reason = "STREAM_IDLE"
 
-
-class DeadlineTooShortError(RgsError):
+class DeadlineTooShortError(RgsError, reason="DEADLINE_TOO_SHORT"):
     """The call came without a deadline or with too little time left to finish it."""
-
-    reason = "DEADLINE_TOO_SHORT"
 
 
 # --- bad data --------------------------------------------------------------------------------------------------------
 
 
-class RulesetError(RgsError):
+class RulesetError(RgsError, reason="RULESET_REFUSED"):
     """A ruleset or jurisdiction file is refused when loaded: the message names the row and the limit."""
-
-    reason = "RULESET_REFUSED"

@@ -175,7 +175,6 @@ def _unsuited(held: int, clubs: int, diamonds: int, hearts: int, spades: int) ->
 
 
 def _flush(suit: int, ranks: int) -> HandValue:
-    """Return the best hand among five or more cards of one suit."""
     top = _STRAIGHT_TOP[ranks]
     five = _STRAIGHT_RANKS[top] if top else _DOWNWARDS[ranks][:5]
     best5 = tuple(_CARDS_OF_RANK[rank][suit] for rank in five)

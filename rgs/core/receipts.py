@@ -33,7 +33,6 @@ def narrow_bundle(bundle: bytes, start: bytes) -> bytes:
 
 
 def _fingerprint(data: bytes) -> str:
-    """The fingerprint of the key that a statement names."""
     return key_fingerprint(bytes.fromhex(parse_statement(parse_envelope(data))[1]["public_key"]))
 
 

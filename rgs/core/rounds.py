@@ -7,7 +7,7 @@ part of the durable state in plain: `Round.sealed` holds salt and transcript, se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -219,16 +219,20 @@ def pushed_objects(bets: Sequence[tuple[str, int]]) -> list[dict[str, str]]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class UnsealedDeck:
+    """An unsealed deck: the seat after all decisions so far, deck, salt and transcript. The repr shows none of it. The
+    end of a round reveals all of it.
+    """
+
+    seat: Seat = field(repr=False)
+    deck: Sequence[int] = field(repr=False)
+    salt: bytes = field(repr=False)
+    transcript: bytes = field(repr=False)
+
+
 def final_body(
-    round_: Round,
-    seat: Seat,
-    settlement: Settlement,
-    *,
-    deck: Sequence[int],
-    salt: bytes,
-    transcript: bytes,
-    actions_hash: bytes,
-    debited_minor: int = 0,
+    round_: Round, revealed: UnsealedDeck, settlement: Settlement, *, actions_hash: bytes, debited_minor: int = 0
 ) -> dict[str, Any]:
     """Body of a settled `round_final`, numbers and links aside: the inputs and the claims, all revealed.
 
@@ -239,7 +243,7 @@ def final_body(
         **_end_object(
             round_, RoundStatus.SETTLED, actions_hash, before_minor, settlement.staked_minor, settlement.returned_minor
         ),
-        **_revealed_object(Revealed(seat, deck, salt, transcript)),
+        **_revealed_object(revealed),
         "outcome": outcome_object(settlement),
         "settlement": settlement_objects(settlement),
     }
@@ -248,7 +252,6 @@ def final_body(
 def _end_object(
     round_: Round, status: RoundStatus, actions_hash: bytes, before_minor: int, staked_minor: int, returned_minor: int
 ) -> dict[str, Any]:
-    """The fields of every `round_final`."""
     return {
         "actions": [action.body() for action in round_.actions],
         "actions_hash": actions_hash.hex(),
@@ -280,18 +283,8 @@ DECK_UNRECOVERABLE = "DECK_UNRECOVERABLE"
 """The only reason that reveals nothing: the deck cannot be opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class Revealed:
-    """What the end of a round reveals: the seat, deck, salt and transcript."""
-
-    seat: Seat
-    deck: Sequence[int]
-    salt: bytes
-    transcript: bytes
-
-
 def void_body(
-    round_: Round, void: Void, *, staked_minor: int, revealed: Revealed | None, debited_minor: int = 0
+    round_: Round, void: Void, *, staked_minor: int, revealed: UnsealedDeck | None, debited_minor: int = 0
 ) -> dict[str, Any]:
     """Body of a void `round_final`: all stakes come back; what would have been follows from the default decisions.
 
@@ -326,7 +319,7 @@ def staked_so_far(round_: Round) -> int:
     return sum(amount for _, amount in round_.bets) + sum(taken.amount_minor for taken in round_.actions)
 
 
-def _revealed_object(revealed: Revealed) -> dict[str, Any]:
+def _revealed_object(revealed: UnsealedDeck) -> dict[str, Any]:
     places = ("board", "burns", "dealer_cards", "hole_cards")
     return {
         "cards": {place: [format_card(card) for card in getattr(revealed.seat, place)] for place in places},

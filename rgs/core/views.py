@@ -203,10 +203,8 @@ def _purchase_left(session: Session, jurisdiction: Jurisdiction) -> int:
     return max(0, jurisdiction.participation_cap_minor - session.participation.bought_minor)
 
 
-class RoundChangedError(RgsError):
+class RoundChangedError(RgsError, reason="ROUND_CHANGED"):
     """The round is not at the version that the request names. It may carry session and round as they are now."""
-
-    reason = "ROUND_CHANGED"
 
     def __init__(
         self,

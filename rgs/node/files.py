@@ -20,10 +20,8 @@ _UNFINISHED: Final = ".unfinished"
 _OTHERS: Final = 0o077
 
 
-class FileRefusedError(RgsError):
+class FileRefusedError(RgsError, reason="FILE_REFUSED"):
     """A file is missing, exists already, or is not safe to use."""
-
-    reason = "FILE_REFUSED"
 
 
 def write_whole(path: Path, content: bytes, mode: int) -> None:

@@ -47,10 +47,8 @@ KILL_AFTER_S: Final = 30.0
 """Time that a draining worker gets beyond its own limit."""
 
 
-class ServingAlreadyError(RgsError):
+class ServingAlreadyError(RgsError, reason="SERVING_ALREADY"):
     """Another process serves this home."""
-
-    reason = "SERVING_ALREADY"
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from rgs.core.clock import Clock
@@ -53,52 +53,43 @@ class Artifact:
     content: bytes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Instance:
-    """The running instance. `draw` is the only way to a deck."""
+    """The running instance. `draw` is the only way to a deck.
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        sealer: Sealer,
-        node: str,
-        worker: int = 0,
-        shared: bool = False,
-        draws_in_flight_max: int = 1024,
-        known: Callable[[], CosignedCheckpoint | None] = lambda: None,
-    ) -> None:
-        """`shared`: other processes use this store, each with a lease of its own (`rgs.node.leases`).
-        `draws_in_flight_max` limits the draw window. `known` gives the newest cosigned checkpoint of the log.
-        """
-        self._known = known
-        self._store = store
-        self._clock = clock
-        self.sealer = sealer
-        self._shared = shared
-        self._node = node
-        self._worker = worker
-        self._draws_in_flight_max = draws_in_flight_max
-        self._in_flight = 0
-        self._last_draw_no = 0
-        self._growing: asyncio.Task[None] | None = None
-        self._landed = asyncio.Event()
-        """Set when the last draw in flight has been committed or accounted for."""
-        self._handing_over: asyncio.Task[None] | None = None
-        self._failure = ""
-        """Code of the first failure of the generator or its source."""
-        self._failure_reported = False
-        self.boot_no = 0
-        self.name = ""
-        """Empty before the start."""
-        self._generator: Generator
-        """Set by `start`."""
-        self._software: dict[str, object] = {}
-        """The fields of each `instance_start` of this process about its software and store."""
-        self._artifacts: tuple[Artifact, ...] = ()
+    `shared`: other processes use this store, each with a lease of its own (`rgs.node.leases`). `draws_in_flight_max`
+    limits the draw window. `known` gives the newest cosigned checkpoint of the log.
+    """
+
+    store: Store
+    clock: Clock
+    sealer: Sealer
+    node: str
+    worker: int = 0
+    shared: bool = False
+    draws_in_flight_max: int = 1024
+    known: Callable[[], CosignedCheckpoint | None] = lambda: None
+
+    _in_flight: int = field(default=0, init=False)
+    _last_draw_no: int = field(default=0, init=False)
+    _growing: asyncio.Task[None] | None = field(default=None, init=False)
+    _landed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set when the last draw in flight has been committed or accounted for."""
+    _handing_over: asyncio.Task[None] | None = field(default=None, init=False)
+    _failure: str = field(default="", init=False)
+    """Code of the first failure of the generator or its source."""
+    _failure_reported: bool = field(default=False, init=False)
+    boot_no: int = field(default=0, init=False)
+    name: str = field(default="", init=False)
+    """Empty before the start."""
+    _generator: Generator = field(init=False)
+    """Set by `start`."""
+    _software: dict[str, object] = field(default_factory=dict, init=False)
+    """The fields of each `instance_start` of this process about its software and store."""
+    _artifacts: tuple[Artifact, ...] = field(default=(), init=False)
 
     def _name_of(self, boot_no: int) -> str:
-        return f"{self._node}-b{boot_no}-w{self._worker}"
+        return f"{self.node}-b{boot_no}-w{self.worker}"
 
     async def start(
         self,
@@ -112,40 +103,40 @@ class Instance:
         """Sign and commit all statements that come before the first draw. StoreRefusedError for a store whose recovery
         was cut short, unless this instance `recovers` it.
         """
-        if not recovers and await self._store.meta(RECOVERING):
+        if not recovers and await self.store.meta(RECOVERING):
             raise StoreRefusedError("the recovery of the store was cut short: run `rgs recover` again")
-        previous = await self._store.previous_boot(self._node, self._worker)
+        previous = await self.store.previous_boot(self.node, self.worker)
         self.boot_no = 1 if previous is None else previous.boot_no + 1
         self.name = self._name_of(self.boot_no)
         self._generator = Generator(self.name)
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         signer = Ed25519Signer.from_seed(self.random_bytes(KEY_SEED_BYTES))
         self._software = {
             "manifest": manifest_sha256,
             "rng_version": rng_version,
             "software_version": software_version,
-            "store_epoch": await self._store.meta("store_epoch"),
+            "store_epoch": await self.store.meta("store_epoch"),
         }
         self._artifacts = tuple(artifacts)
         body = self._start_body(self.boot_no, signer, now_ms)
         # An instance that is alive may still commit: its `instance_lost` will name its last numbers.
-        if previous is not None and not (self._shared and previous.alive):
+        if previous is not None and not (self.shared and previous.alive):
             body["previous_boot"] = {
                 "instance": previous.instance,
                 "last_draw_no": str(previous.draw_no),
                 "last_statement_no": str(previous.statement_no),
             }
-        await self._store.start_instance(
+        await self.store.start_instance(
             instance=self.name,
-            node=self._node,
+            node=self.node,
             boot_no=self.boot_no,
-            worker=self._worker,
+            worker=self.worker,
             start_ms=now_ms,
             start=Draft("instance_start", body),
             node_signer=node_signer,
             signer=signer,
         )
-        await self.report_lost(own_only=self._shared and not recovers)
+        await self.report_lost(own_only=self.shared and not recovers)
         for artifact in artifacts:
             await self._sign(
                 "artifact", _artifact_body(artifact), artifact=(artifact.sha256, artifact.name, artifact.content)
@@ -158,8 +149,8 @@ class Instance:
         `own_only`: only for earlier instances of this worker, whatever their lease says.
         """
         signed = 0
-        for row in await self._store.lapsed_instances():
-            is_own = (row.node, row.worker) == (self._node, self._worker)
+        for row in await self.store.lapsed_instances():
+            is_own = (row.node, row.worker) == (self.node, self.worker)
             if is_own and row.boot_no >= self.boot_no:
                 continue  # the instance that this process is about to become, or a successor that will end it
             if is_own or not own_only:
@@ -174,22 +165,22 @@ class Instance:
         """
         others = [
             row
-            for row in await self._store.instances(alive_only=True)
-            if row.instance != self.name and (not self._shared or (row.node, row.worker) == (self._node, self._worker))
+            for row in await self.store.instances(alive_only=True)
+            if row.instance != self.name and (not self.shared or (row.node, row.worker) == (self.node, self.worker))
         ]
         return max(others, key=lambda row: row.start_ms, default=None)
 
     def _start_body(self, boot_no: int, signer: Ed25519Signer, now_ms: int) -> dict[str, object]:
-        cosigned = self._known()
+        cosigned = self.known()
         return {
             **self._software,
             **({} if cosigned is None else {"checkpoint": cosigned.body()}),
             "boot_no": str(boot_no),
-            "draws_in_flight_max": str(min(FIRST_WINDOW, self._draws_in_flight_max)),
-            "node": self._node,
+            "draws_in_flight_max": str(min(FIRST_WINDOW, self.draws_in_flight_max)),
+            "node": self.node,
             "public_key": signer.public_key.hex(),
             "time": format_time(now_ms),
-            "worker": str(self._worker),
+            "worker": str(self.worker),
         }
 
     # --- from one instance to the next ----------------------------------------------------------------------------
@@ -223,7 +214,7 @@ class Instance:
         StoreError: the window is full and its growth could not be committed.
         """
         await self.handed_over()
-        while self._draws_out >= self._store.draw_window < self._draws_in_flight_max:
+        while self._draws_out >= self.store.draw_window < self.draws_in_flight_max:
             if self._growing is None:
                 self._growing = asyncio.create_task(self._grow())
                 self._growing.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -233,8 +224,7 @@ class Instance:
             await self.handed_over()
 
     async def _grow(self) -> None:
-        """Double the window, and commit it."""
-        window = min(2 * self._store.draw_window, self._draws_in_flight_max)
+        window = min(2 * self.store.draw_window, self.draws_in_flight_max)
         try:
             await self._sign("draw_window", {"draws_in_flight_max": str(window)})
         finally:
@@ -243,7 +233,7 @@ class Instance:
     @property
     def _draws_out(self) -> int:
         """Draws that no durable statement accounts for yet."""
-        return self._in_flight + self._store.draws_owed
+        return self._in_flight + self.store.draws_owed
 
     async def _hand_over(self, generator: Generator, boot_no: int, change: Callable[[], Change]) -> None:
         try:
@@ -254,7 +244,7 @@ class Instance:
                 await asyncio.wait([self._growing])
             if self.failure:
                 raise RngUnavailableError("the generator is in its error state: start the server again")
-            await self._store.commit(change())
+            await self.store.commit(change())
             ended, self._generator = self._generator, generator
             self.name, self.boot_no, self._last_draw_no = generator.instance, boot_no, 0
             ended.close()
@@ -269,8 +259,7 @@ class Instance:
         boot_no: int,
         drafts: tuple[Draft, ...],
     ) -> Change:
-        """The last statements of this instance and the first of the next one, as one change."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         time, name = format_time(now_ms), generator.instance
         closed = _life_body("uninstantiated", "CLOSED", self.name)
         end = {"last_draw_no": str(self._last_draw_no), "reason": KEYS_CHANGED, "time": time}
@@ -279,9 +268,9 @@ class Instance:
         first += [Draft("event", {**body, "time": time}) for body in lives]
         handover = InstanceHandover(
             instance=name,
-            node=self._node,
+            node=self.node,
             boot_no=boot_no,
-            worker=self._worker,
+            worker=self.worker,
             start_ms=now_ms,
             start=Draft("instance_start", self._start_body(boot_no, signer, now_ms)),
             node_signer=node_signer,
@@ -301,9 +290,9 @@ class Instance:
         await self.handed_over()
         event = self._generator.close()
         await self._sign("event", _life_body(event.kind, event.reason, self.name))
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         body = {"last_draw_no": str(event.draws), "reason": reason, "time": format_time(now_ms)}
-        await self._store.commit(Change(drafts=(Draft("instance_end", body),), ends=(self.name, now_ms)))
+        await self.store.commit(Change(drafts=(Draft("instance_end", body),), ends=(self.name, now_ms)))
 
     @property
     def healthy(self) -> bool:
@@ -329,7 +318,7 @@ class Instance:
         """Draw the bytes of a deck. RngUnavailableError after a failure, or if too many draws wait for their commit."""
         if self._handing_over is not None:
             raise RngUnavailableError("another instance is about to begin")
-        in_flight, window = self._draws_out, self._store.draw_window
+        in_flight, window = self._draws_out, self.store.draw_window
         if in_flight >= window:
             raise RngUnavailableError(
                 f"{in_flight} draws wait for their commit, the limit is {window}", value=in_flight, limit=window
@@ -361,7 +350,7 @@ class Instance:
             await self._sign(
                 "event",
                 {"code": "RNG_FAILED", "reason": reason, "subject": self.name},
-                records=(LatchSet(self._node, RNG_GUARD, reason, self._clock.now_ms()),),
+                records=(LatchSet(self.node, RNG_GUARD, reason, self.clock.now_ms()),),
             )
         except BaseException:
             self._failure_reported = False
@@ -390,7 +379,7 @@ class Instance:
 
     async def _sign_lost(self, row: InstanceRow) -> None:
         """Sign `instance_lost` and end the row in one transaction; it fails if the row has changed since."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         body = {
             "lost": {
                 "instance": row.instance,
@@ -400,7 +389,7 @@ class Instance:
             "reason": "LEASE_ENDED",
             "time": format_time(now_ms),
         }
-        await self._store.commit(Change(drafts=(Draft("instance_lost", body),), ends=(row.instance, now_ms)))
+        await self.store.commit(Change(drafts=(Draft("instance_lost", body),), ends=(row.instance, now_ms)))
 
     async def _sign(
         self,
@@ -410,8 +399,8 @@ class Instance:
         artifact: tuple[str, str, bytes] | None = None,
         records: tuple[Record, ...] = (),
     ) -> None:
-        draft = Draft(kind, {**body, "time": format_time(self._clock.now_ms())})
-        await self._store.commit(Change(drafts=(draft,), artifact=artifact, records=records))
+        draft = Draft(kind, {**body, "time": format_time(self.clock.now_ms())})
+        await self.store.commit(Change(drafts=(draft,), artifact=artifact, records=records))
 
 
 def _artifact_body(artifact: Artifact) -> dict[str, object]:

@@ -32,10 +32,8 @@ _NONCE_ONCE = bytes(12)
 _CACHE_MAX = 1024
 
 
-class DeckSealedError(UnavailableError):
+class DeckSealedError(UnavailableError, reason="DECK_UNRECOVERABLE"):
     """The sealed deck of a round cannot be opened with the keys at hand."""
-
-    reason = "DECK_UNRECOVERABLE"
 
 
 class TokenSealedError(WalletUnavailableError):
@@ -94,7 +92,6 @@ class Sealer:
         return self._unseal_once(_INFO_PRIVATE + statement_hash, sealed)
 
     def _seal_once(self, info: bytes, plain: bytes) -> bytes:
-        """Seal the one text of a key."""
         epoch = self._kek.current
         return bytes([epoch]) + AESGCM(self._derived(epoch, info)).encrypt(_NONCE_ONCE, plain, None)
 

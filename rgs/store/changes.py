@@ -18,28 +18,20 @@ from rgs.ports.regulator import StageReport
 from rgs.store.returns import ReturnsRecord
 
 
-class StoreError(UnavailableError):
+class StoreError(UnavailableError, reason="STORE_UNAVAILABLE"):
     """The store could not commit (full, locked, broken); nothing of the change took effect."""
 
-    reason = "STORE_UNAVAILABLE"
 
-
-class StoreUnknownError(StoreError):
+class StoreUnknownError(StoreError, reason="STORE_OUTCOME_UNKNOWN"):
     """The store did not answer in time. It may have committed, or still may: send the same request id again."""
 
-    reason = "STORE_OUTCOME_UNKNOWN"
 
-
-class InstanceLostError(StoreError):
+class InstanceLostError(StoreError, reason="INSTANCE_LOST"):
     """Another process has declared the instance of this process lost. It commits nothing more and ends."""
 
-    reason = "INSTANCE_LOST"
 
-
-class StoreRefusedError(RgsError):
+class StoreRefusedError(RgsError, reason="STORE_REFUSED"):
     """The store cannot be opened: another process uses it, its schema is another one, or the instance is dead."""
-
-    reason = "STORE_REFUSED"
 
 
 class StoreAwayError(StoreRefusedError):
@@ -417,13 +409,9 @@ class Change:
     """After this change the store signs as another instance. Such a change is a transaction of its own."""
 
 
-class SessionRaceError(RgsError):
+class SessionRaceError(RgsError, reason="SESSION_CHANGED"):
     """The session is no longer at the version that the change was computed from."""
 
-    reason = "SESSION_CHANGED"
 
-
-class RequestSeenError(RgsError):
+class RequestSeenError(RgsError, reason="REQUEST_SEEN"):
     """The request id has a stored answer already."""
-
-    reason = "REQUEST_SEEN"

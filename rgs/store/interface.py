@@ -148,10 +148,7 @@ _TOTALS_OF_PLAYER: Final = (
 
 
 def _statement_from(row: Any) -> StatementRow:
-    id_, kind, instance, statement_no, session_id, link_no, round_id, hash_, envelope, private = row
-    return StatementRow(
-        id_, kind, instance, statement_no, session_id, link_no, round_id, hash_, envelope, private or b""
-    )
+    return StatementRow(*(*row[:-1], row[-1] or b""))
 
 
 class StoreReads(OutboxReads, ReturnsReads):

@@ -19,7 +19,6 @@ class Queries(ABC):
         """All rows of an answer."""
 
     async def _row(self, query: str, *values: Any) -> Any:
-        """The first row, None if there is none."""
         rows = await self._rows(query, *values)
         return rows[0] if rows else None
 

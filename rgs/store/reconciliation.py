@@ -42,10 +42,8 @@ Key = Any
 KeyedRows = tuple[Key, list[list[Any]]]
 
 
-class ReconciliationStoreError(RgsError):
+class ReconciliationStoreError(RgsError, reason="RECONCILIATION_FAILED"):
     """duckdb could not finish: memory, disk, or a file that changed while it was read."""
-
-    reason = "RECONCILIATION_FAILED"
 
 
 @dataclass(frozen=True, slots=True)

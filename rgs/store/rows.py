@@ -111,7 +111,7 @@ SESSIONS: Final = Table(
         *("operator", "player", "operator_reference", "ruleset_id", "jurisdiction_id", "currency", "open_ms"),
         *("limit_loss_minor", "limit_stake_minor", "limit_duration_ms", "funding"),
     ),
-    beside=("wallet_balance_minor", "wallet_credited_minor", "wallet_balance_ms"),  # `BalanceTold` writes them
+    beside=("wallet_balance_minor", "wallet_credited_minor", "wallet_balance_ms"),  # `BalanceReported` writes them
     prefixes={"limits": "limit_"},
     is_numbered=True,
 )

@@ -44,13 +44,11 @@ ARTIFACTS: Final = "artifact"
 FILE_MODE: Final = 0o644
 
 
-class LogRefusedError(RgsError):
+class LogRefusedError(RgsError, reason="LOG_REFUSED"):
     """The log, its databases and the store contradict each other, or the log is another one: nothing is signed.
 
     `code` says what is wrong.
     """
-
-    reason = "LOG_REFUSED"
 
     def __init__(self, code: str, message: str, *, path: Path | None = None) -> None:
         super().__init__(message, code=code, path=path or "-")

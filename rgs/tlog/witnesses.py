@@ -37,10 +37,8 @@ Prove = Callable[[int, int], Sequence[bytes]]
 """(old size, new size) -> consistency proof, empty where old is 0 or new."""
 
 
-class WitnessUnavailableError(UnavailableError):
+class WitnessUnavailableError(UnavailableError, reason="WITNESS_UNAVAILABLE"):
     """A witness did not answer, or its answer does not follow the standard."""
-
-    reason = "WITNESS_UNAVAILABLE"
 
 
 def check_url(url: str, field_: str = "url") -> str:

@@ -357,7 +357,7 @@ async def test_the_last_certificate_of_an_admin_is_not_removed(tmp_path: Path) -
         async def stale_rows() -> Any:
             return stale
 
-        with patch.object(harness.server.services.certificates._parties, "all", stale_rows):
+        with patch.object(harness.server.services.certificates.parties, "all", stale_rows):
             assert await reason_of(other.RemoveCertificate(removal(second))) == "STORE_UNAVAILABLE"
         rows = (await other.ListCertificates(pb.ListCertificatesRequest())).certificates
         assert [row.party for row in rows if row.role == "admin"] == ["admin-2"]

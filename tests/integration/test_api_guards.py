@@ -176,7 +176,7 @@ async def test_a_store_that_is_locked_by_another(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
         player, late = await ApiClient(harness.channel()).seated(), await ApiClient(harness.channel(), "late").seated()
         await player.start()
-        store = harness.server.services.monitor._store
+        store = harness.server.services.monitor.store
         assert isinstance(store, SqliteStore)
         store._db.execute("PRAGMA busy_timeout = 5")
         with closing(sqlite3.connect(str(harness.config.store), isolation_level=None)) as other:
@@ -222,7 +222,7 @@ async def test_a_latched_generator_over_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
         player = await ApiClient(harness.channel()).seated()
         await player.start()
-        harness.server.services.monitor._instance._generator.close()
+        harness.server.services.monitor.instance._generator.close()
         await until(player.channel, PLAY, NOT_SERVING)
         await settle_and_leave(player)
         await harness.restart()

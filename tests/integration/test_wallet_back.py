@@ -35,7 +35,7 @@ async def restart(world: Outside) -> None:
 
 def reading(world: Outside) -> Any:
     services = world.harness.server.services
-    return next(one for one in services.outbox._readings() if one.name.startswith("wallet of"))
+    return next(one for one in services.outbox.readings() if one.name.startswith("wallet of"))
 
 
 @pytest.mark.parametrize("players", [1, 6])

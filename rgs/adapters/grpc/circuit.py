@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -23,44 +23,36 @@ RETRY_MIN_MS: Final = 1
 """Least `retry_after_ms` of a call that is not sent."""
 
 
+@dataclass(eq=False, repr=False)
 class Circuit:
     """The circuit of one peer. It is made for one event loop and is not thread-safe."""
 
-    def __init__(
-        self,
-        name: str,
-        now_ms: Callable[[], int],
-        unavailable: type[UnavailableError],
-        *,
-        failures_max: int = 5,
-        open_ms: int = 5_000,
-        in_flight_max: int = 256,
-    ) -> None:
-        self._name = name
-        self._now_ms = now_ms
-        self._unavailable = unavailable
-        self._failures_max = failures_max
-        self._open_ms = open_ms
-        self._in_flight_max = in_flight_max
-        self._in_flight = 0
-        self._failures = 0
-        self._open_until_ms: int | None = None
-        self._probing = False
-        self._unknown = 0
-        self._turned_away = 0
-        self._silent_since_ms: int | None = None
-        self._closings = 0
+    name: str
+    now_ms: Callable[[], int]
+    unavailable: type[UnavailableError]
+    failures_max: int = 5
+    open_ms: int = 5_000
+    in_flight_max: int = 256
+
+    _in_flight: int = field(default=0, init=False)
+    _failures: int = field(default=0, init=False)
+    _open_until_ms: int | None = field(default=None, init=False)
+    _probing: bool = field(default=False, init=False)
+    _unknown: int = field(default=0, init=False)
+    _turned_away: int = field(default=0, init=False)
+    _silent_since_ms: int | None = field(default=None, init=False)
+    _closings: int = field(default=0, init=False)
 
     def reading(self) -> CircuitReading:
         """The state now."""
         if self._open_until_ms is None:
             state = CircuitState.CLOSED
-        elif self._probing or self._now_ms() >= self._open_until_ms:
+        elif self._probing or self.now_ms() >= self._open_until_ms:
             state = CircuitState.HALF_OPEN
         else:
             state = CircuitState.OPEN
         return CircuitReading(
-            self._name,
+            self.name,
             state,
             self._in_flight,
             self._unknown,
@@ -96,15 +88,15 @@ class Circuit:
 
     def _admit(self) -> bool:
         """Whether this call is the probe; the unavailable error if it must not be sent."""
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         if self._open_until_ms is not None and (self._probing or now_ms < self._open_until_ms):
             self._turned_away += 1
             wait_ms = max(RETRY_MIN_MS, self._open_until_ms - now_ms)
-            raise self._unavailable(f"{self._name} has not answered for a while", retry_after_ms=wait_ms)
-        if self._in_flight >= self._in_flight_max:
+            raise self.unavailable(f"{self.name} has not answered for a while", retry_after_ms=wait_ms)
+        if self._in_flight >= self.in_flight_max:
             self._turned_away += 1
-            raise self._unavailable(
-                f"{self._name} has {self._in_flight} calls in flight", limit=self._in_flight_max, value=self._in_flight
+            raise self.unavailable(
+                f"{self.name} has {self._in_flight} calls in flight", limit=self.in_flight_max, value=self._in_flight
             )
         self._probing = self._open_until_ms is not None
         return self._probing
@@ -113,21 +105,21 @@ class Circuit:
         if outcome.is_answered:
             if self._open_until_ms is not None:
                 self._closings += 1
-                silent_ms = self._now_ms() - (self._silent_since_ms or 0)
-                structlog.get_logger().info("circuit_closed", peer=self._name, silent_ms=silent_ms)
+                silent_ms = self.now_ms() - (self._silent_since_ms or 0)
+                structlog.get_logger().info("circuit_closed", peer=self.name, silent_ms=silent_ms)
             self._failures, self._open_until_ms, self._silent_since_ms = 0, None, None
             return
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         self._unknown += 1
         self._failures += 1
         if self._silent_since_ms is None:
             self._silent_since_ms = now_ms
-        if probe or self._failures >= self._failures_max:
+        if probe or self._failures >= self.failures_max:
             if self._open_until_ms is None:
                 structlog.get_logger().warning(
-                    "circuit_open", peer=self._name, failures=self._failures, open_ms=self._open_ms
+                    "circuit_open", peer=self.name, failures=self._failures, open_ms=self.open_ms
                 )
-            self._open_until_ms = now_ms + self._open_ms
+            self._open_until_ms = now_ms + self.open_ms
 
 
 @dataclass(slots=True)

@@ -75,6 +75,15 @@ class RefusalRow:
     methods: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class PeerContract:
+    """How a kind of peer refuses: the domain and the table of its reasons, and our error for an unknown outcome."""
+
+    domain: str
+    refusals: Mapping[str, RefusalRow]
+    unavailable: type[UnavailableError]
+
+
 class RefusedError(Exception):
     """The peer's definite refusal, before an adapter maps it. It never leaves this room."""
 
@@ -98,7 +107,7 @@ def log_contradiction(peer: str, method: str, transaction_id: str, what: str) ->
 
 
 class Peer:
-    """A channel and its circuit. `refusals` is the table of the contract, `unavailable` our error for unknown.
+    """A channel and its circuit.
 
     `now_ms` is a monotonic clock (`rgs.node.clock.monotonic_ms`) for the circuit. A peer is made and used in one event
     loop, as grpc.aio requires.
@@ -108,24 +117,21 @@ class Peer:
         self,
         name: str,
         settings: PeerSettings,
+        contract: PeerContract,
         *,
-        domain: str,
-        refusals: Mapping[str, RefusalRow],
-        unavailable: type[UnavailableError],
         now_ms: Callable[[], int],
         on_contradiction: OnContradiction = log_contradiction,
     ) -> None:
         self.name = name
         self._deadline_s = settings.deadline_ms / 1000
-        self._domain = domain
-        self._refusals = refusals
-        self._unavailable = unavailable
+        self._contract = contract
+        self._unavailable = contract.unavailable
         self._on_contradiction = on_contradiction
         self._closed = False
         self._circuit = Circuit(
             name,
             now_ms,
-            unavailable,
+            contract.unavailable,
             failures_max=settings.failures_max,
             open_ms=settings.open_ms,
             in_flight_max=settings.in_flight_max,
@@ -198,9 +204,9 @@ class Peer:
                     detail.Unpack(retry)
         except DecodeError:
             return None
-        if len(infos) != 1 or infos[0].domain != self._domain or status.code != error.code().value[0]:
+        if len(infos) != 1 or infos[0].domain != self._contract.domain or status.code != error.code().value[0]:
             return None
-        row = self._refusals.get(infos[0].reason)
+        row = self._contract.refusals.get(infos[0].reason)
         if row is None or row.code is not error.code() or (row.methods and method not in row.methods):
             return None
         metadata = {key[:TEXT_MAX]: value[:TEXT_MAX] for key, value in infos[0].metadata.items()}

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import StatusCode
 
-from rgs.adapters.grpc.peer import OnContradiction, Peer, PeerSettings, RefusalRow, RefusedError, log_contradiction
+from rgs.adapters.grpc.peer import (
+    OnContradiction,
+    Peer,
+    PeerContract,
+    PeerSettings,
+    RefusalRow,
+    RefusedError,
+    log_contradiction,
+)
 from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError
 from rgs.core.ids import check_ulid
 from rgs.ports.regulator import (
@@ -83,6 +91,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     ),
 }
 """All reasons of `Rejection`, and ALIGNMENT_RUNNING. A reason under another code is unknown."""
+CONTRACT: Final = PeerContract(DOMAIN, REFUSALS, RegulatorUnavailableError)
 
 
 class GrpcRegulator(Peer):
@@ -100,15 +109,7 @@ class GrpcRegulator(Peer):
         now_ms: Callable[[], int],
         on_contradiction: OnContradiction = log_contradiction,
     ) -> None:
-        super().__init__(
-            name,
-            settings,
-            domain=DOMAIN,
-            refusals=REFUSALS,
-            unavailable=RegulatorUnavailableError,
-            now_ms=now_ms,
-            on_contradiction=on_contradiction,
-        )
+        super().__init__(name, settings, CONTRACT, now_ms=now_ms, on_contradiction=on_contradiction)
         self._new_id = new_id
         self._stub: RegulatorServiceAsyncStub = RegulatorServiceStub(self.channel)
 

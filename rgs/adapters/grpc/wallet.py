@@ -9,12 +9,21 @@ zero, a status that the method does not have) is unknown and reported, never a s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import Message
 from grpc import StatusCode
 
-from rgs.adapters.grpc.peer import OnContradiction, Peer, PeerSettings, RefusalRow, RefusedError, log_contradiction
+from rgs.adapters.grpc.peer import (
+    OnContradiction,
+    Peer,
+    PeerContract,
+    PeerSettings,
+    RefusalRow,
+    RefusedError,
+    log_contradiction,
+)
 from rgs.core.errors import (
     IdempotencyConflictError,
     InsufficientFundsError,
@@ -72,6 +81,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     ),
 }
 """All refusals of the contract. A reason under another code, or from another method, is unknown."""
+CONTRACT: Final = PeerContract(DOMAIN, REFUSALS, WalletUnavailableError)
 
 _ERROR_OF: Final[Mapping[str, type[RgsError]]] = {
     "TRANSACTION_CONFLICT": IdempotencyConflictError,
@@ -111,15 +121,7 @@ class GrpcWallet(Peer):
         now_ms: Callable[[], int],
         on_contradiction: OnContradiction = log_contradiction,
     ) -> None:
-        super().__init__(
-            name,
-            settings,
-            domain=DOMAIN,
-            refusals=REFUSALS,
-            unavailable=WalletUnavailableError,
-            now_ms=now_ms,
-            on_contradiction=on_contradiction,
-        )
+        super().__init__(name, settings, CONTRACT, now_ms=now_ms, on_contradiction=on_contradiction)
         self._new_id = new_id
         self._stub: WalletServiceAsyncStub = WalletServiceStub(self.channel)
 
@@ -234,16 +236,7 @@ class RoutedWallet:
 
 
 def _message(transfer: Transfer) -> pb.Transfer:
-    return pb.Transfer(
-        transaction_id=transfer.transaction_id,
-        operator=transfer.operator,
-        player=transfer.player,
-        currency=transfer.currency,
-        amount_minor=transfer.amount_minor,
-        reference=transfer.reference,
-        purpose=_PURPOSES[transfer.purpose],
-        round_reference=transfer.round_reference,
-    )
+    return pb.Transfer(**{**asdict(transfer), "purpose": _PURPOSES[transfer.purpose]})
 
 
 def _differing(reported: Message, requested: Message, *names: str) -> str:

@@ -10,11 +10,11 @@ A `transfer` names its transaction in the body, a purchase and the end of a part
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from rgs.core.ids import ulid_time_ms
-from rgs.core.reconcile.facts import SessionFact
+from rgs.core.reconcile.facts import SeatFact, SessionFact, SignedTransfer
 from rgs.core.reconcile.matching import CREDIT, DEBIT
 from rgs.core.reconcile.records import OPEN
 from rgs.core.reconcile.rows import Row
@@ -26,6 +26,8 @@ from rgs.core.times import parse_time
 TRANSFERS, SEATS, SESSIONS = "transfers", "seats", "sessions"
 FINISH_AFTER_S: Final = 86_400
 """If the jurisdiction is not in the files."""
+_KINDS: Final = {TRANSFERS: SignedTransfer, SEATS: SeatFact, SESSIONS: SessionFact}
+_COLUMNS: Final = {table: [column.name for column in fields(kind)] for table, kind in _KINDS.items()}
 NO_BLOCK: Final = "private block is absent: there is no id to match by"
 
 
@@ -34,8 +36,8 @@ class _Seat:
     opening: str
     round_id: str
     round_no: str
-    available: str
-    staked: int
+    available_minor: str
+    staked_minor: int
     opened_ms: int
     is_sound: bool
 
@@ -166,31 +168,21 @@ class Extract:
             return
         if not transaction_id:
             self.missing[statement.hash] = ""
-        kind, amount = moved
+        kind, amount_minor = moved
         time_ms = parse_time(body["time"])
-        yield (
-            TRANSFERS,
-            (
-                transaction_id,
-                kind,
-                amount,
-                session.currency,
-                session.operator,
-                session.player,
-                session.game,
-                session.session_id,
-                session.participation_id,
-                _reference(session, body, kind),
-                body.get("purchase_no", "0"),
-                session.regulator_session_id,
-                session.regulator_participation_id,
-                statement.kind.name,
-                str(_begun_ms(transaction_id, session.linked_ms, time_ms)),
-                str(time_ms),
-                statement.hash,
-                _cell(is_sound),
-            ),
-        )
+        own = {
+            "transaction_id": transaction_id,
+            "kind": kind,
+            "amount_minor": amount_minor,
+            "reference": _reference(session, body, kind),
+            "purchase_no": body.get("purchase_no", "0"),
+            "source": statement.kind.name,
+            "begun_ms": _begun_ms(transaction_id, session.linked_ms, time_ms),
+            "time_ms": time_ms,
+            "statement": statement.hash,
+            "is_sound": is_sound,
+        }
+        yield TRANSFERS, _row(TRANSFERS, session, own)
 
     def _final(
         self, session: _Session, statement: Statement, time_ms: int, *, is_sound: bool
@@ -207,38 +199,16 @@ class Extract:
     def _seat(self, session: _Session, seat: _Seat, final: tuple[str, str, str, int, str]) -> Iterator[tuple[str, Row]]:
         if not self._is_compared(session):
             return
-        final_hash, staked, returned, ended_ms, status = final
-        yield (
-            SEATS,
-            (
-                session.session_id,
-                seat.round_no,
-                seat.round_id,
-                seat.opening,
-                final_hash,
-                seat.available,
-                staked,
-                returned,
-                str(seat.opened_ms),
-                str(ended_ms),
-                str(seat.opened_ms + session.finish_after_ms),
-                status,
-                session.currency,
-                session.operator,
-                session.game,
-                session.player,
-                session.regulator_session_id,
-                session.regulator_participation_id,
-                _cell(seat.is_sound),
-            ),
-        )
+        of_final = dict(zip(("final", "staked_minor", "returned_minor", "ended_ms", "status"), final, strict=True))
+        due_ms = seat.opened_ms + session.finish_after_ms
+        yield SEATS, _row(SEATS, session, {**asdict(seat), **of_final, "due_ms": due_ms})
 
     def _done(self, session: _Session) -> Iterator[tuple[str, Row]]:
         if session.seat is not None:
-            yield from self._seat(session, session.seat, ("", str(session.seat.staked), "0", 0, OPEN))
+            yield from self._seat(session, session.seat, ("", str(session.seat.staked_minor), "0", 0, OPEN))
         if not self._is_compared(session):
             return
-        yield SESSIONS, tuple(_cell(getattr(session, column.name)) for column in fields(SessionFact))
+        yield SESSIONS, _row(SESSIONS, session, {})
 
     def _is_compared(self, session: _Session) -> bool:
         return self._operator is None or session.operator in ("", self._operator)
@@ -259,6 +229,11 @@ def _begun_ms(transaction_id: str, linked_ms: int, time_ms: int) -> int:
         return 0
     begun_ms = ulid_time_ms(transaction_id)
     return time_ms if begun_ms is None else min(max(begun_ms, linked_ms), time_ms)
+
+
+def _row(table: str, session: _Session, own: dict[str, Any]) -> Row:
+    """The fields of the table's dataclass: from `own`, the others from the session."""
+    return tuple(_cell(own[name] if name in own else getattr(session, name)) for name in _COLUMNS[table])
 
 
 def _cell(value: object) -> str:

@@ -313,7 +313,6 @@ def _of_transfer(
 
 
 def _distance(row: WalletRow, transfer: SignedTransfer) -> int:
-    """The difference between what was moved and what should have been."""
     return (
         abs(row.amount_minor - transfer.amount_minor)
         if row.kind == transfer.kind

@@ -318,7 +318,6 @@ class Replay:
             self._close_session(statement, chain)
 
     def _chain(self, statement: Statement) -> Chain | None:
-        """The chain of the link, None if it is closed."""
         session_id = statement.body["session_id"]
         chain = self._chains.get(session_id)
         if chain is None:
@@ -356,7 +355,6 @@ class Replay:
             self._deals.answer(seat.round_id)
 
     def _abandon(self, seat: OpenSeat, *, is_outside: bool) -> None:
-        """No final will be read for the seat."""
         if is_outside:
             self._deals.leave_open(seat.round_id)
         else:

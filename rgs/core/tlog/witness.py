@@ -45,10 +45,8 @@ class SeenTree:
     root: bytes = EMPTY_ROOT
 
 
-class WitnessRefusalError(VerificationError):
+class WitnessRefusalError(VerificationError, reason="WITNESS_REFUSED"):
     """The witness does not cosign: `status` is the HTTP status, `size` the size last seen where that is the answer."""
-
-    reason = "WITNESS_REFUSED"
 
     @property
     def status(self) -> int:

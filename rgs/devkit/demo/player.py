@@ -32,10 +32,8 @@ WALLET_SILENT: Final = "WALLET_UNAVAILABLE"
 """The reason of a call that came as far as the wallet."""
 
 
-class DemoError(RgsError):
+class DemoError(RgsError, reason="DEMO_FAILED"):
     """A check of the demo has failed."""
-
-    reason = "DEMO_FAILED"
 
 
 def verify_figures(what: str, found: Mapping[str, Any], due: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rgs.core.clock import Clock
 from rgs.core.errors import (
@@ -67,36 +68,23 @@ class VoidResult:
     refusal: str
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Admin:
     """Mutating calls of admins. A repeated order gets its stored answer.
 
     `verify_admin` gives the time of the event that made a party an admin, and refuses one who is no longer an admin.
     """
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        locks: SessionLocks,
-        decks: Decks,
-        notices: Notices,
-        availability: Availability,
-        events: Events,
-        orders: Orders,
-        monitor: HealthMonitor,
-        verify_admin: Callable[[str], Awaitable[int]],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._locks = locks
-        self._decks = decks
-        self._notices = notices
-        self._availability = availability
-        self._events = events
-        self._orders = orders
-        self._monitor = monitor
-        self._verify_admin = verify_admin
+    store: Store
+    clock: Clock
+    locks: SessionLocks
+    decks: Decks
+    notices: Notices
+    availability: Availability
+    events: Events
+    orders: Orders
+    monitor: HealthMonitor
+    verify_admin: Callable[[str], Awaitable[int]]
 
     # --- switches -------------------------------------------------------------------------------------------------
 
@@ -106,15 +94,15 @@ class Admin:
         """
         check_code(reason, "reason")
         _check_subject(scope, subject)
-        if (known := await self._orders.known(order)) is not None:
+        if (known := await self.orders.known(order)) is not None:
             return known
-        standing = {(switch.scope, switch.subject) for switch in self._availability.switches()}
+        standing = {(switch.scope, switch.subject) for switch in self.availability.switches()}
         before = DISABLED if (scope, subject) in standing else ENABLED
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         record: Record = (
             SwitchOn(scope, subject) if enabled else SwitchOff(scope, subject, reason, order.caller.party, now_ms)
         )
-        signed = await self._events.emit(
+        signed = await self.events.emit(
             EventCode.SWITCH_CHANGED,
             actor=order.caller.party,
             subject=f"{scope} {subject}".strip(),
@@ -124,16 +112,16 @@ class Admin:
             records=(record,),
             answer=order.answer(now_ms),
         )
-        self._availability.load_switches(await self._store.switches())
+        self.availability.load_switches(await self.store.switches())
         return Reply(b"", signed.envelope)
 
     def switches(self) -> tuple[SwitchOff, ...]:
-        return self._availability.switches()
+        return self.availability.switches()
 
     # --- guards ---------------------------------------------------------------------------------------------------
 
     def guards(self) -> tuple[GuardState, ...]:
-        return self._availability.guards()
+        return self.availability.guards()
 
     async def clear_guard(self, order: Order, name: str, reason: str) -> Reply:
         """Clear a guard and its latch; the signed event. The guard opens if a check now finds no fault.
@@ -145,22 +133,22 @@ class Admin:
         check_code(reason, "reason")
         if name not in GUARDS:
             raise NotFoundError(f"unknown guard {name[:40]}", kind="guard", field="name", value=name[:40])
-        if (known := await self._orders.known(order)) is not None:
+        if (known := await self.orders.known(order)) is not None:
             return known
-        code = await self._monitor.examine(name)
+        code = await self.monitor.examine(name)
         if name == CLOCK_GUARD:
-            self._monitor.verify_clock()
-        signed = await self._events.emit(
+            self.monitor.verify_clock()
+        signed = await self.events.emit(
             EventCode.GUARD_CLEARED,
             actor=order.caller.party,
             subject=name,
-            before=self._availability.guard(name).code or OPEN,
+            before=self.availability.guard(name).code or OPEN,
             after=code or OPEN,
             reason=reason,
-            records=self._monitor.clearing(name),
-            answer=order.answer(self._clock.now_ms()),
+            records=self.monitor.clearing(name),
+            answer=order.answer(self.clock.now_ms()),
         )
-        await self._monitor.cleared(name, code)
+        await self.monitor.cleared(name, code)
         return Reply(b"", signed.envelope)
 
     # --- malfunctions and voids -----------------------------------------------------------------------------------
@@ -168,8 +156,8 @@ class Admin:
     async def report_malfunction(self, order: Order, round_id: str, code: str) -> Reply:
         """Log a malfunction of a round in play and pause it; the signed event."""
         check_code(code, "code")
-        async with self._locks.of((await self._round(round_id)).session_id):
-            if (known := await self._orders.known(order)) is not None:
+        async with self.locks.of((await self._round(round_id)).session_id):
+            if (known := await self.orders.known(order)) is not None:
                 return known
             round_ = await self._open(round_id)
             if round_.malfunction:
@@ -179,18 +167,18 @@ class Admin:
                     malfunction_code=round_.malfunction_code,
                 )
             session = await self._session(round_)
-            now_ms = max(self._clock.now_ms(), session.last_ms)
+            now_ms = max(self.clock.now_ms(), session.last_ms)
             change = pause(session, round_, code, now_ms, actor=order.caller.party)
             change.answer = order.answer(now_ms)
-            (signed,) = await self._store.commit(change)
-        self._notices.emit(notice_of(session, round_id, RoundStatus.OPEN, code))
+            (signed,) = await self.store.commit(change)
+        self.notices.emit(notice_of(session, round_id, RoundStatus.OPEN, code))
         return Reply(b"", signed.envelope)
 
     async def resume_round(self, order: Order, round_id: str, reason: str) -> Reply:
         """End the pause of a malfunction: the round resumes where it stood; the signed event."""
         check_code(reason, "reason")
-        async with self._locks.of((await self._round(round_id)).session_id):
-            if (known := await self._orders.known(order)) is not None:
+        async with self.locks.of((await self._round(round_id)).session_id):
+            if (known := await self.orders.known(order)) is not None:
                 return known
             round_ = self._paused(await self._open(round_id))
             session = await self._session(round_)
@@ -213,18 +201,14 @@ class Admin:
                 answer=order.answer(now_ms),
                 records=(VoidProposalEnd(round_id),),
             )
-            (signed,) = await self._store.commit(change)
-        self._notices.emit(notice_of(session, round_id, RoundStatus.OPEN))
+            (signed,) = await self.store.commit(change)
+        self.notices.emit(notice_of(session, round_id, RoundStatus.OPEN))
         return Reply(b"", signed.envelope)
 
     async def propose_void(self, order: Order, round_ids: Sequence[str], reason: str) -> tuple[VoidResult, ...]:
         """The first of two steps, for each round by itself: a refusal of one does not stop the others."""
         check_code(reason, "reason")
-
-        async def propose(item: Order, round_: Round) -> None:
-            await self._propose(item, round_, reason)
-
-        return await self._each(order, round_ids, propose)
+        return await self._each(order, round_ids, partial(self._propose, reason=reason))
 
     async def approve_void(self, order: Order, round_ids: Sequence[str]) -> tuple[VoidResult, ...]:
         """The second step, by another admin: the rounds are void, stakes return, and decks are revealed if possible."""
@@ -235,15 +219,15 @@ class Admin:
     ) -> tuple[VoidResult, ...]:
         """Do the step for each round under its session's lock, or take the stored answer of an earlier try."""
         _check_rounds(round_ids)
-        await self._orders.begin(order)
+        await self.orders.begin(order)
         results = []
         for round_id in round_ids:
             item = order.item(round_id)
             try:
-                async with self._locks.of((await self._round(round_id)).session_id):
-                    if (known := await self._orders.known(item)) is None:
+                async with self.locks.of((await self._round(round_id)).session_id):
+                    if (known := await self.orders.known(item)) is None:
                         await do(item, self._paused(await self._open(round_id)))
-                        known = await self._orders.known(item)
+                        known = await self.orders.known(item)
             except RgsError as error:
                 results.append(VoidResult(round_id, None, b"", error.reason))
                 continue
@@ -255,7 +239,7 @@ class Admin:
     async def _propose(self, item: Order, round_: Round, reason: str) -> None:
         self._verify_reason(round_, reason)
         party, session = item.caller.party, await self._session(round_)
-        now_ms = max(await self._verify_admin(party), await self._now_ms(session, round_))
+        now_ms = max(await self.verify_admin(party), await self._now_ms(session, round_))
         draft = event_draft(
             EventCode.VOID_PROPOSED,
             now_ms,
@@ -272,11 +256,11 @@ class Admin:
             records=(VoidProposal(round_.round_id, reason, party, now_ms),),
             answer=item.answer(now_ms, RoundStatus.OPEN.value.encode()),
         )
-        await self._store.commit(change)
+        await self.store.commit(change)
 
     def _verify_reason(self, round_: Round, reason: str) -> None:
         """InvalidFieldError unless DECK_UNRECOVERABLE is given exactly for a deck that cannot be opened."""
-        can_open = self._decks.can_open(round_)
+        can_open = self.decks.can_open(round_)
         if can_open == (reason == DECK_UNRECOVERABLE):
             raise InvalidFieldError(
                 f"the deck of round {round_.round_id} can{'' if can_open else 'not'} be opened",
@@ -287,7 +271,7 @@ class Admin:
 
     async def _approve(self, item: Order, round_: Round) -> None:
         party, round_id = item.caller.party, round_.round_id
-        proposal = await self._store.void_proposal(round_id)
+        proposal = await self.store.void_proposal(round_id)
         if proposal is None:
             raise NotFoundError(f"nobody proposed to void round {round_id}", kind="void", round_id=round_id)
         if proposal.party == party:
@@ -296,19 +280,19 @@ class Admin:
             )
         self._verify_reason(round_, proposal.reason)
         session = await self._session(round_)
-        now_ms = max(await self._verify_admin(party), await self._now_ms(session, round_), proposal.time_ms)
+        now_ms = max(await self.verify_admin(party), await self._now_ms(session, round_), proposal.time_ms)
         void = Void(proposal.reason, round_.malfunction, ((proposal.party, proposal.time_ms), (party, now_ms)))
-        opened = None if proposal.reason == DECK_UNRECOVERABLE else self._decks.open(round_)
+        opened = None if proposal.reason == DECK_UNRECOVERABLE else self.decks.open(round_)
         change = voided(session, round_, void, opened, now_ms)
         change.records = (VoidProposalEnd(round_id),)
         change.answer = item.answer(now_ms, RoundStatus.VOID.value.encode())
-        await self._store.commit(change)
-        self._notices.emit(notice_of(session, round_id, RoundStatus.VOID))
+        await self.store.commit(change)
+        self.notices.emit(notice_of(session, round_id, RoundStatus.VOID))
 
     # --- both -----------------------------------------------------------------------------------------------------
 
     async def _round(self, round_id: str) -> Round:
-        round_ = await self._store.round(check_ulid(round_id, "round_id"), fresh=True)
+        round_ = await self.store.round(check_ulid(round_id, "round_id"), fresh=True)
         if round_ is None:
             raise NotFoundError(f"no round {round_id}", kind="round", field="round_id", round_id=round_id)
         return round_
@@ -327,16 +311,16 @@ class Admin:
         return round_
 
     async def _session(self, round_: Round) -> Session:
-        session = await self._store.session(round_.session_id, fresh=True)
+        session = await self.store.session(round_.session_id, fresh=True)
         if session is None:
             raise NotFoundError(f"no session {round_.session_id}", kind="session", session_id=round_.session_id)
         return session
 
     async def _now_ms(self, session: Session, round_: Round) -> int:
         """Now: not before the last step of the session, nor before the malfunction that pauses the round."""
-        row = await self._store.statement_of_hash(bytes.fromhex(round_.malfunction))
+        row = await self.store.statement_of_hash(bytes.fromhex(round_.malfunction))
         logged_ms = 0 if row is None else parse_time(json.loads(parse_envelope(row.envelope).payload)["time"])
-        return max(self._clock.now_ms(), session.last_ms, logged_ms)
+        return max(self.clock.now_ms(), session.last_ms, logged_ms)
 
 
 def pause(session: Session, round_: Round, code: str, now_ms: int, *, actor: str = "") -> Change:

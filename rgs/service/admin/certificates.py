@@ -9,7 +9,7 @@ that a void needs.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -56,55 +56,44 @@ def ends_soon(last_ms: int, now_ms: int) -> bool:
     return last_ms - now_ms < ENDS_SOON_MS
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Certificates:
     """Adds, removes and lists certificates. `admit` refuses a caller whose jurisdiction does not allow the authorities
     of this server.
     """
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        parties: Parties,
-        clock: Clock,
-        events: Events,
-        orders: Orders,
-        identify: Identify,
-        admit: Callable[[Caller], None],
-        refresh: Callable[[], Awaitable[None]],
-    ) -> None:
-        """`refresh` is called after every change: the gate reads the allow-list again."""
-        self._store = store
-        self._changes = -1
-        self._parties = parties
-        self._clock = clock
-        self._events = events
-        self._orders = orders
-        self._identify = identify
-        self._admit = admit
-        self.refresh = refresh
+    store: Store
+    parties: Parties
+    clock: Clock
+    events: Events
+    orders: Orders
+    identify: Identify
+    admit: Callable[[Caller], None]
+    refresh: Callable[[], Awaitable[None]]
+
+    _changes: int = field(default=-1, init=False)
 
     async def list(self, *, removed_too: bool) -> list[PartyRow]:
         """The allow-list, oldest entry first."""
-        return await self._parties.all() if removed_too else await self._parties.allowed()
+        return await self.parties.all() if removed_too else await self.parties.allowed()
 
     async def add(
         self, order: Order, pem: bytes, jurisdiction: str, reason: str, encode: Callable[[PartyRow], bytes]
     ) -> Reply:
         """Allow a certificate; `encode` makes the answer from its row. A party keeps its role and jurisdiction."""
         check_code(reason, "reason")
-        if (known := await self._orders.known(order)) is not None:
+        if (known := await self.orders.known(order)) is not None:
             return known
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         try:
-            found = self._identify(pem, now_ms)
+            found = self.identify(pem, now_ms)
         except FormatError as error:
             raise InvalidFieldError(error.message, field="certificate") from None
         row = PartyRow(found.fingerprint, found.party, found.role.value, jurisdiction, now_ms, None, found.last_ms)
         await self._verify_new(row)
-        self._admit(Caller(found.party, found.role, jurisdiction))
+        self.admit(Caller(found.party, found.role, jurisdiction))
         body = encode(row)
-        signed = await self._events.emit(
+        signed = await self.events.emit(
             EventCode.CERTIFICATE_ADDED,
             actor=order.caller.party,
             subject=f"{row.role} {row.party} {row.fingerprint}",
@@ -138,11 +127,11 @@ class Certificates:
             raise InvalidFieldError(
                 f"fingerprint is not {limit}", field="fingerprint", limit=limit, value=fingerprint[:80]
             )
-        if (known := await self._orders.known(order)) is not None:
+        if (known := await self.orders.known(order)) is not None:
             return known
-        now_ms = self._clock.now_ms()
-        row = removable(fingerprint, await self._parties.all(), now_ms)
-        signed = await self._events.emit(
+        now_ms = self.clock.now_ms()
+        row = removable(fingerprint, await self.parties.all(), now_ms)
+        signed = await self.events.emit(
             EventCode.CERTIFICATE_REMOVED,
             actor=order.caller.party,
             subject=f"{row.role} {row.party} {fingerprint}",
@@ -157,7 +146,7 @@ class Certificates:
 
     async def poll(self) -> None:
         """Sign events for changes since the last look. One process calls this once a second."""
-        changes = await self._parties.changes()
+        changes = await self.parties.changes()
         if changes != self._changes:
             await self._emit()
             self._changes = changes
@@ -179,11 +168,11 @@ class Certificates:
     async def _emit(self) -> Sequence[tuple[PartyRow, int]]:
         """Sign an event for each row that differs from its last event; all rows, with the times of their events."""
         found = []
-        for row in await self._parties.all():
+        for row in await self.parties.all():
             state = ALLOWED if row.removed_ms is None else DENIED
-            before, _, result = (await self._store.meta(f"{_REPORTED} {row.fingerprint}")).partition(" ")
+            before, _, result = (await self.store.meta(f"{_REPORTED} {row.fingerprint}")).partition(" ")
             if before != state:
-                now_ms = self._clock.now_ms()
+                now_ms = self.clock.now_ms()
                 is_added = state == ALLOWED
                 draft = event_draft(
                     EventCode.CERTIFICATE_ADDED if is_added else EventCode.CERTIFICATE_REMOVED,
@@ -193,7 +182,7 @@ class Certificates:
                     after=f"{ALLOWED} {row.jurisdiction}".rstrip() if is_added else DENIED,
                     reason=AT_THE_MACHINE,
                 )
-                await self._store.commit(Change(drafts=(draft,), records=(_reported(row, state, now_ms),)))
+                await self.store.commit(Change(drafts=(draft,), records=(_reported(row, state, now_ms),)))
                 result = str(now_ms)
             found.append((row, int(result)))
         return found
@@ -210,7 +199,7 @@ class Certificates:
                 value=row.jurisdiction[:80],
                 role=row.role,
             )
-        verify_new(row, await self._parties.all(), field="certificate")
+        verify_new(row, await self.parties.all(), field="certificate")
 
 
 def _reported(row: PartyRow, state: str, now_ms: int) -> MetaSet:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import structlog
@@ -123,48 +123,38 @@ class MonitoredParts:
     surroundings_period_ms: int = 86_400_000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HealthMonitor:
     """Checks once a second (`look`), and at once if a commit fails or an admin asks (`examine`)."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        instance: Instance,
-        availability: Availability,
-        events: Events,
-        clock: TrustedClock,
-        time: Timekeeping,
-        regulator: CountedRegulator,
-        monitored: MonitoredParts,
-        node: str,
-    ) -> None:
-        self._node = node
-        self._time = time
-        self._followed = -1
-        """The store's count of switch changes at the last reading."""
-        self._store = store
-        self._instance = instance
-        self._availability = availability
-        self._events = events
-        self._clock = clock
-        self._regulator = regulator
-        self._monitored = monitored
-        # Files and generator were checked when the process began.
-        self._measured_ms = self._surveyed_ms = self._tested_ms = clock.running_ms()
-        self._unreported: list[tuple[Draft, tuple[Record, ...]]] = []
-        """Events that are not signed yet, each with its records."""
-        self._jump_ms = 0
-        """The last jump of the clock."""
-        self._jumped = ""
-        """The last instance that signed a TIME_JUMP."""
-        self._latched: set[str] = set()
-        """Guards whose latch this process has seen in the store: only such a latch can be found cleared."""
-        store.on_failure = self._commit_failed
+    store: Store
+    instance: Instance
+    availability: Availability
+    events: Events
+    clock: TrustedClock
+    time: Timekeeping
+    regulator: CountedRegulator
+    monitored: MonitoredParts
+    node: str
+
+    _followed: int = field(default=-1, init=False)
+    """The store's count of switch changes at the last reading."""
+    _unreported: list[tuple[Draft, tuple[Record, ...]]] = field(default_factory=list, init=False)
+    """Events that are not signed yet, each with its records."""
+    _jump_ms: int = field(default=0, init=False)
+    """The last jump of the clock."""
+    _jumped: str = field(default="", init=False)
+    """The last instance that signed a TIME_JUMP."""
+    _latched: set[str] = field(default_factory=set, init=False)
+    """Guards whose latch this process has seen in the store: only such a latch can be found cleared."""
+
+    def __post_init__(self) -> None:
+        self._measured_ms = self._surveyed_ms = self._tested_ms = self.clock.running_ms()
+        self.store.on_failure = self._commit_failed
 
     async def begin(self) -> None:
         """Check the clock against the store, and close what was left latched, before anything is signed. StoreError."""
-        await self._time.begin()
+        await self.time.begin()
         await self.follow()
         self._close_clock()
 
@@ -180,47 +170,47 @@ class HealthMonitor:
 
     async def follow(self) -> None:
         """Apply switches, and latches of this node, that any process has changed. StoreError."""
-        changes = await self._store.changes("switches")
+        changes = await self.store.changes("switches")
         if changes != self._followed:
-            self._availability.load_switches(await self._store.switches())
+            self.availability.load_switches(await self.store.switches())
             self._followed = changes
         seen = set(self._latched)
-        latched = {latch.guard: latch for latch in await self._store.latches(self._node)}
+        latched = {latch.guard: latch for latch in await self.store.latches(self.node)}
         for latch in latched.values():
-            if latch.guard != CLOCK_GUARD or self._clock.against:  # a process that runs has seen its clocks itself
-                self._availability.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
+            if latch.guard != CLOCK_GUARD or self.clock.against:  # a process that runs has seen its clocks itself
+                self.availability.close_guard(latch.guard, latch.code, latch.time_ms, latched=True)
         gone = seen - set(latched)
         self._latched = (self._latched - gone) | set(latched)
         for name in gone:
-            if self._availability.guard(name).latched:
+            if self.availability.guard(name).latched:
                 await self.cleared(name, await self.examine(name))
 
     async def examine(self, name: str) -> str:
         """The fault that keeps a guard from opening now, as a code; empty if there is none."""
         match name:
             case "rng":
-                return RESTART_NEEDED if self._instance.failure else ""
+                return RESTART_NEEDED if self.instance.failure else ""
             case "self_test":
                 return RESTART_NEEDED if self._failed_test() else ""
             case "rules":
                 return await asyncio.to_thread(self._survey)
             case "clock":  # an admin can vouch for the wall clock, not against the database's clock
-                await self._time.ask()
-                return self._clock.differs
+                await self.time.ask()
+                return self.clock.differs
             case "regulator":
-                self._regulator.failures = 0
+                self.regulator.failures = 0
                 return ""
             case "log":
-                return self._monitored.log()
+                return self.monitored.log()
             case "store":  # the commit of the admin's event shows whether it works
                 return ""
             case _:  # closed and opened elsewhere
-                return self._availability.guard(name).code
+                return self.availability.guard(name).code
 
     def verify_clock(self) -> None:
         """ClocksDifferError if the database's clock, asked by `examine`, contradicts this node's wall clock."""
-        if self._clock.differs:
-            ahead_ms = self._clock.apart_ms
+        if self.clock.differs:
+            ahead_ms = self.clock.apart_ms
             raise ClocksDifferError(
                 f"the database's clock is {abs(ahead_ms)} ms {'ahead of' if ahead_ms > 0 else 'behind'} this node's"
                 f" wall clock, the limit is {APART_MS} ms: set one of the two right, then clear the guard again",
@@ -231,84 +221,83 @@ class HealthMonitor:
 
     def clearing(self, name: str) -> tuple[Record, ...]:
         """The records of clearing a guard, for the commit with the event."""
-        return (LatchCleared(self._node, name), *(self._time.vouched() if name == CLOCK_GUARD else ()))
+        return (LatchCleared(self.node, name), *(self.time.vouched() if name == CLOCK_GUARD else ()))
 
     async def cleared(self, name: str, code: str) -> None:
         """Open the guard that an admin has cleared, or keep it closed if `examine` gave a code."""
         if name == CLOCK_GUARD and not code:
-            await self._time.accept()
+            await self.time.accept()
             self._let_go()
-        self._availability.clear_latch(name, code, self._clock.now_ms())
+        self.availability.clear_latch(name, code, self.clock.now_ms())
 
     # --- one guard each -------------------------------------------------------------------------------------------
 
     async def _check_clock(self) -> None:
-        await self._try(self._time.poll())
-        jump_ms = self._clock.take_jump()
+        await self._try(self.time.poll())
+        jump_ms = self.clock.take_jump()
         was_open = self._close_clock()
         self._jump_ms = jump_ms or self._jump_ms
         # Each instance signs its first at once: it tells replay why later dates are before the instance's start.
-        is_first = self._jumped != self._instance.name
+        is_first = self._jumped != self.instance.name
         is_noted = any(draft.body["code"] == EventCode.TIME_JUMP for draft, _ in self._unreported)
-        if (jump_ms and was_open) or (is_first and not is_noted and (jump_ms or self._clock.is_held)):
-            now_ms, result = self._clock.now_ms(), f"{self._jump_ms:+d} ms"
+        if (jump_ms and was_open) or (is_first and not is_noted and (jump_ms or self.clock.is_held)):
+            now_ms, result = self.clock.now_ms(), f"{self._jump_ms:+d} ms"
             self._unreported.append((event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=result), ()))
-        elif jump_ms and not self._clock.is_held:  # a held clock's jump has its event already
-            self._events.count(EventCode.TIME_JUMP, EventCode.TIME_JUMP)
-        if self._clock.is_trusted and self._availability.guard(CLOCK_GUARD).closed:
-            self._open(CLOCK_GUARD, LatchCleared(self._node, CLOCK_GUARD))
-        await self._try(self._time.keep(self._store))
+        elif jump_ms and not self.clock.is_held:  # a held clock's jump has its event already
+            self.events.count(EventCode.TIME_JUMP, EventCode.TIME_JUMP)
+        if self.clock.is_trusted and self.availability.guard(CLOCK_GUARD).closed:
+            self._open(CLOCK_GUARD, LatchCleared(self.node, CLOCK_GUARD))
+        await self._try(self.time.keep(self.store))
 
     def _close_clock(self) -> bool:
         """Close the guard while time is not trusted; whether it was open."""
-        code, now_ms = self._clock.against, self._clock.now_ms()
-        return bool(code) and self._close(CLOCK_GUARD, code, LatchSet(self._node, CLOCK_GUARD, code, now_ms))
+        code, now_ms = self.clock.against, self.clock.now_ms()
+        return bool(code) and self._close(CLOCK_GUARD, code, LatchSet(self.node, CLOCK_GUARD, code, now_ms))
 
     def _check_regulator(self) -> None:
-        regulator, closed = self._regulator, self._availability.guard("regulator").closed
+        regulator, closed = self.regulator, self.availability.guard("regulator").closed
         if regulator.failures >= REGULATOR_FAILURES_MAX:
             if not closed:
                 self._close("regulator", UNANSWERED)
-            elif self._clock.running_ms() - regulator.failed_ms > REGULATOR_QUIET_MS:
+            elif self.clock.running_ms() - regulator.failed_ms > REGULATOR_QUIET_MS:
                 regulator.failures = 0
         elif closed and not regulator.failures:
             self._open("regulator")
 
     def _check_generator(self) -> None:
-        failure = self._instance.failure
-        if failure and not self._availability.guard(RNG_GUARD).closed:
+        failure = self.instance.failure
+        if failure and not self.availability.guard(RNG_GUARD).closed:
             self._close(RNG_GUARD, failure, latched=True)
 
     def _check_log(self) -> None:
-        code = self._monitored.log()
+        code = self.monitored.log()
         if code:
             self._close("log", code)
-        elif self._availability.guard("log").closed:
+        elif self.availability.guard("log").closed:
             self._open("log")
 
     async def _check_rules(self) -> None:
-        closed = self._availability.guard("rules").closed
-        period_ms = RULES_CLOSED_PERIOD_MS if closed else self._monitored.rules_period_ms
-        now_ms = self._clock.running_ms()
-        survey_due = now_ms - self._surveyed_ms >= self._monitored.surroundings_period_ms
+        closed = self.availability.guard("rules").closed
+        period_ms = RULES_CLOSED_PERIOD_MS if closed else self.monitored.rules_period_ms
+        now_ms = self.clock.running_ms()
+        survey_due = now_ms - self._surveyed_ms >= self.monitored.surroundings_period_ms
         if now_ms - self._measured_ms < period_ms and not survey_due:
             return
         self._measured_ms = now_ms
         if survey_due:
             self._surveyed_ms = now_ms
         # Any part may have closed the guard.
-        code = await asyncio.to_thread(self._survey if survey_due or closed else self._monitored.measure)
+        code = await asyncio.to_thread(self._survey if survey_due or closed else self.monitored.measure)
         if code:
             self._close("rules", code)
         elif closed:
             self._open("rules")
 
     def _survey(self) -> str:
-        """Hash everything, the certified files first."""
-        return self._monitored.measure() or self._monitored.surroundings()
+        return self.monitored.measure() or self.monitored.surroundings()
 
     def _check_self_test(self) -> None:
-        if self._instance.failure or self._clock.running_ms() - self._tested_ms < self._monitored.self_test_period_ms:
+        if self.instance.failure or self.clock.running_ms() - self._tested_ms < self.monitored.self_test_period_ms:
             return
         if self._failed_test():
             self._close("self_test", SELF_TEST_FAILED)
@@ -316,9 +305,9 @@ class HealthMonitor:
 
     def _failed_test(self) -> bool:
         """Run the self-test; whether it failed. A failure ends the generator."""
-        self._tested_ms = self._clock.running_ms()
+        self._tested_ms = self.clock.running_ms()
         try:
-            self._instance.selftest()
+            self.instance.selftest()
         except RngUnavailableError:
             return True
         return False
@@ -332,8 +321,8 @@ class HealthMonitor:
     def _close(self, name: str, code: str, *records: Record, latched: bool = False) -> bool:
         """Close the guard, latched if there are `records`; whether it was open."""
         latched = latched or bool(records)
-        now_ms = self._clock.now_ms()
-        if not self._availability.close_guard(name, code, now_ms, latched=latched):
+        now_ms = self.clock.now_ms()
+        if not self.availability.close_guard(name, code, now_ms, latched=latched):
             return False
         structlog.get_logger().error("guard_closed", guard=name, code=code, latched=latched)
         self._note(
@@ -344,13 +333,13 @@ class HealthMonitor:
 
     def _open(self, name: str, *records: Record) -> None:
         """Open the guard, a latched one if there are `records`."""
-        code = self._availability.guard(name).code
-        if self._availability.open_guard(name, clear_latch=bool(records)):
+        code = self.availability.guard(name).code
+        if self.availability.open_guard(name, clear_latch=bool(records)):
             structlog.get_logger().warning("guard_opened", guard=name, code=code)
             self._note(self._opened(name, code), *records)
 
     def _opened(self, name: str, code: str) -> Draft:
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         return event_draft(EventCode.GUARD_OPENED, now_ms, subject=name, before="CLOSED", after="OPEN", reason=code)
 
     def _note(self, draft: Draft, *records: Record) -> None:
@@ -359,9 +348,9 @@ class HealthMonitor:
 
     async def _emit(self) -> None:
         """Sign the waiting events. While the store's guard is closed, that commit is the probe that opens it."""
-        if self._instance.failure and await self._try(self._instance.report_failure()):
+        if self.instance.failure and await self._try(self.instance.report_failure()):
             self._latched.add(RNG_GUARD)
-        store = self._availability.guard("store")
+        store = self.availability.guard("store")
         result = list(self._unreported)
         drafts = [draft for draft, _ in result]
         if store.closed:
@@ -377,16 +366,16 @@ class HealthMonitor:
         del self._unreported[: len(result)]
         self._latched |= {record.guard for record in records if isinstance(record, LatchSet)}
         if store.closed:
-            self._availability.open_guard("store")
+            self.availability.open_guard("store")
             structlog.get_logger().warning("guard_opened", guard="store", code=store.code)
 
     def _let_go(self) -> None:
-        if self._jumped == self._instance.name:
-            self._clock.let_go()
+        if self._jumped == self.instance.name:
+            self.clock.let_go()
 
     async def _committed(self, change: Change) -> Sequence[Signed]:
         try:
-            return await self._store.commit(change)
+            return await self.store.commit(change)
         except StoreError:
             return ()
 

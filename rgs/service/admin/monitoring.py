@@ -173,7 +173,6 @@ class Monitoring:
             batch.add(ruleset, opening, row)
 
     async def _commit(self, batch: _Batch) -> None:
-        """Commit tallies, position and alarms together."""
         drafts: list[Draft] = []
         reported: list[tuple[str, Reading]] = []
         for ruleset, tally in batch.tallies.values():
@@ -196,7 +195,6 @@ class Monitoring:
         return any((one.scope, one.subject) == ("game", ruleset_id) for one in await self._store.switches())
 
     def _stop(self, ruleset_id: str) -> tuple[SwitchOff, Draft]:
-        """The switch that disables a game, and its event."""
         reason, now_ms = EventCode.RETURN_OUT_OF_BAND.value, self._clock.now_ms()
         draft = event_draft(
             EventCode.SWITCH_CHANGED,

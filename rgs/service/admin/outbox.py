@@ -8,7 +8,7 @@ once an admin says so; one that can never be accepted is closed out by an admin 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -47,24 +47,17 @@ class PendingCredit:
     age_ms: int
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Outbox:
     """Reads the outbox, and releases held reports."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        events: Events,
-        orders: Orders,
-        readings: Callable[[], Sequence[CircuitReading]],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._events = events
-        self._orders = orders
-        self._readings = readings
-        self._logged_ms = 0
+    store: Store
+    clock: Clock
+    events: Events
+    orders: Orders
+    readings: Callable[[], Sequence[CircuitReading]]
+
+    _logged_ms: int = field(default=0, init=False)
 
     async def pending_credits(
         self, caller: Caller, page_size: int, page_token: str
@@ -73,11 +66,11 @@ class Outbox:
         limit = check_page_size(page_size)
         (after,) = parse_key_token(page_token, 1)
         operator = caller.party if caller.role is Role.OPERATOR else ""
-        rows = await self._store.pending_credits(operator, after, limit + 1)
-        now_ms = self._clock.now_ms()
+        rows = await self.store.pending_credits(operator, after, limit + 1)
+        now_ms = self.clock.now_ms()
         found = []
         for operation in rows[:limit]:
-            session = await self._store.session(operation.session_id)
+            session = await self.store.session(operation.session_id)
             if session is None:
                 raise NotFoundError(
                     f"no session {operation.session_id}", kind="session", session_id=operation.session_id
@@ -88,11 +81,11 @@ class Outbox:
 
     async def figures(self) -> tuple[tuple[OutboxRow, ...], tuple[CircuitReading, ...]]:
         """The outbox by kind and stage, and the state of this process's connections."""
-        return tuple(await self._store.outbox()), tuple(self._readings())
+        return tuple(await self.store.outbox()), tuple(self.readings())
 
     async def log(self) -> None:
         """Log the size of the outbox, and how much of it is unknown, once a minute while it is not empty."""
-        running_ms, now_ms = self._clock.running_ms(), self._clock.now_ms()
+        running_ms, now_ms = self.clock.running_ms(), self.clock.now_ms()
         if running_ms - self._logged_ms < LOG_PERIOD_MS:
             return
         self._logged_ms = running_ms
@@ -109,7 +102,7 @@ class Outbox:
         """The reports that the regulator refused, by kind and subject."""
         limit = check_page_size(page_size)
         kind, subject = parse_key_token(page_token, 2)
-        rows = await self._store.held_reports((kind, subject), limit + 1)
+        rows = await self.store.held_reports((kind, subject), limit + 1)
         token = format_key_token(rows[limit - 1].kind, rows[limit - 1].subject) if len(rows) > limit else ""
         return tuple(rows[:limit]), token
 
@@ -118,9 +111,9 @@ class Outbox:
     ) -> Reply:
         """Send a held report again, or with `close_out` drop it for good; the signed event."""
         check_code(reason, "reason")
-        if (known := await self._orders.known(order)) is not None:
+        if (known := await self.orders.known(order)) is not None:
             return known
-        held = await self._store.held_report(kind, subject)
+        held = await self.store.held_report(kind, subject)
         if held is None:
             raise NotFoundError(
                 f"nothing is held of {kind[:20]} {subject[:80]}", kind="report", field="subject", value=subject[:80]
@@ -128,7 +121,7 @@ class Outbox:
         dropped: tuple[Record, ...] = ()
         if close_out:
             dropped = (StagesClosedOut(subject) if kind == STAGES else DayClosedOut(subject),)
-        signed = await self._events.emit(
+        signed = await self.events.emit(
             EventCode.REPORTS_CLOSED_OUT if close_out else EventCode.REPORTS_RELEASED,
             actor=order.caller.party,
             subject=f"{kind} {subject}",
@@ -136,6 +129,6 @@ class Outbox:
             after="QUEUED",
             reason=reason,
             records=(ReportsReleased(kind, subject), *dropped),
-            answer=order.answer(self._clock.now_ms()),
+            answer=order.answer(self.clock.now_ms()),
         )
         return Reply(b"", signed.envelope)

@@ -38,10 +38,8 @@ _TOKEN_MAX: Final = 256
 _T = TypeVar("_T")
 
 
-class LogUnreadableError(RgsError):
+class LogUnreadableError(RgsError, reason="LOG_UNREADABLE"):
     """The log's files are missing, or are not those that were signed."""
-
-    reason = "LOG_UNREADABLE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.ids import check_name, check_reference
@@ -65,7 +65,7 @@ class Reports:
         limit = check_page_size(page_size)
         after = TotalsKey(*parse_key_token(page_token, 5))
         rows = await self._store.totals(_checked(wanted), after=after, limit=limit + 1)
-        return tuple(rows[:limit]), _token(rows[limit - 1].key) if len(rows) > limit else ""
+        return tuple(rows[:limit]), format_key_token(*astuple(rows[limit - 1].key)) if len(rows) > limit else ""
 
     async def export_totals(self, wanted: TotalsFilter) -> AsyncIterator[list[TotalsRow]]:
         """All totals in pieces; each piece as it is when it is read."""
@@ -79,10 +79,6 @@ def _event(envelope: bytes) -> EventRow:
     body = json.loads(parse_envelope(envelope).payload)
     result = {name: body[name] for name in _OPTIONAL if name in body}
     return EventRow(code=body["code"], time_ms=parse_time(body["time"]), envelope=envelope, **result)
-
-
-def _token(key: TotalsKey) -> str:
-    return format_key_token(key.day, key.operator, key.player, key.game, key.currency)
 
 
 def totals_filter(first_day: str, last_day: str, *, operator: str, player: str = "", game: str = "") -> TotalsFilter:

@@ -8,29 +8,17 @@ from __future__ import annotations
 
 import hmac
 import json
-from dataclasses import dataclass, field
 
 from rgs.core import games
 from rgs.core.cards import parse_card
-from rgs.core.games.types import Seat
 from rgs.core.limits import Headroom
-from rgs.core.rounds import Round, RoundStatus, seat_of
+from rgs.core.rounds import Round, RoundStatus, UnsealedDeck, seat_of
 from rgs.core.statements import commitment_of, parse_envelope
 from rgs.core.views import RoundView, blind_view, round_view
 from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Instance
 from rgs.service.sealing import DeckSealedError
 from rng.shuffle import transcript_to_deck
-
-
-@dataclass(frozen=True, slots=True)
-class UnsealedDeck:
-    """An unsealed deck: the seat after all decisions so far, deck, salt and transcript. The repr shows none of it."""
-
-    seat: Seat = field(repr=False)
-    deck: tuple[int, ...] = field(repr=False)
-    salt: bytes = field(repr=False)
-    transcript: bytes = field(repr=False)
 
 
 class Decks:

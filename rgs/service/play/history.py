@@ -114,7 +114,6 @@ def _operator_of(caller: Caller, operator: str) -> str:
 
 
 def _start_of(date: str, game_code: str) -> int:
-    """The second that a date and a game code name, in milliseconds."""
     try:
         midnight_ms = parse_date(date)
     except FormatError:

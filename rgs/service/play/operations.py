@@ -385,7 +385,6 @@ class Operations:
         block: dict[str, str] | None,
         counted: DayCount | None = None,
     ) -> Reply:
-        """Commit the effect, its statement and its stored answer together."""
         now_ms = self._time_of(session)
         session = replace(session, version=session.version + 1, pending_operation="", last_ms=now_ms)
         body["time"] = format_time(now_ms)

@@ -30,6 +30,7 @@ from rgs.core.ids import check_request_id, check_ulid, format_game_code
 from rgs.core.rounds import (
     Round,
     RoundStatus,
+    UnsealedDeck,
     deal_core,
     opening_body,
     seat_object,
@@ -51,7 +52,7 @@ from rgs.service.callers import Caller, Encode, Reply, SessionLocks, reply_of
 from rgs.service.game_catalog import GameCatalog, moved, owned_session
 from rgs.service.instance import Instance
 from rgs.service.money.transfers import report_next_attempt
-from rgs.service.play.decks import Decks, UnsealedDeck
+from rgs.service.play.decks import Decks
 from rgs.service.play.requests import Act, StartRound
 from rgs.service.play.settlement import after_decisions, balance_reported, settled, taken_action, transfer_draft
 from rgs.store.changes import Answer, Change, Draft, Operation, SessionRaceError
@@ -453,7 +454,6 @@ class Play:
 
 
 def _transfers(operation: Operation | None, round_id: str, now_ms: int) -> tuple[Draft, ...]:
-    """The signed debit of an operation."""
     return (
         ()
         if operation is None
@@ -462,7 +462,6 @@ def _transfers(operation: Operation | None, round_id: str, now_ms: int) -> tuple
 
 
 def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:
-    """The statement of a draw that no round uses."""
     return Draft(
         "discarded_draw",
         {

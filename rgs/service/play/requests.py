@@ -7,7 +7,7 @@ A digest is taken over the parsed fields, not over wire bytes, so that an operat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from rgs.core.games.types import Action
@@ -17,47 +17,48 @@ from rgs.store.changes import Operation
 
 
 @dataclass(frozen=True, slots=True)
-class StartRound:
+class _Digested:
+    request_id: str
+
+    def digest(self, party: str) -> bytes:
+        """The digest of the request's own fields, without the session token, with its method and its sender."""
+        own = {one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name != "session_token"}
+        return request_digest({**own, "method": type(self).__name__, "party": party})
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, SessionLimits):
+        return value.body()
+    if isinstance(value, Mapping):
+        return [{"amount_minor": str(amount), "bet": bet} for bet, amount in sorted(value.items())]
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class StartRound(_Digested):
     """`bets` are those that the player places, bet -> minor units."""
 
-    request_id: str
     session_id: str
     round_no: int
     bets: Mapping[str, int]
 
-    def digest(self, party: str) -> bytes:
-        bets = [{"amount_minor": str(amount), "bet": bet} for bet, amount in sorted(self.bets.items())]
-        return _digest(self, party, session_id=self.session_id, round_no=str(self.round_no), bets=bets)
-
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class Act(_Digested):
     """A decision on the round at `round_version`."""
 
-    request_id: str
     session_id: str
     round_id: str
     round_version: int
     action: Action
 
-    def digest(self, party: str) -> bytes:
-        return _digest(
-            self,
-            party,
-            session_id=self.session_id,
-            round_id=self.round_id,
-            round_version=str(self.round_version),
-            action=self.action.value,
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class OpenSession:
+class OpenSession(_Digested):
     """`game` is a ruleset id, `player` the operator's pseudonym. `session_token` is the operator's own, for its wallet;
     the digest leaves it out.
     """
 
-    request_id: str
     game: str
     player: str
     currency: str
@@ -65,57 +66,28 @@ class OpenSession:
     limits: SessionLimits = field(default_factory=SessionLimits)
     session_token: str = field(default="", repr=False)
 
-    def digest(self, party: str) -> bytes:
-        return _digest(
-            self,
-            party,
-            game=self.game,
-            player=self.player,
-            currency=self.currency,
-            operator_reference=self.operator_reference,
-            limits=self.limits.body(),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class BuyParticipation:
+class BuyParticipation(_Digested):
     """`amount_minor` is in the session's currency."""
 
-    request_id: str
     session_id: str
     purchase_no: int
     amount_minor: int
 
-    def digest(self, party: str) -> bytes:
-        return _digest(
-            self,
-            party,
-            session_id=self.session_id,
-            purchase_no=str(self.purchase_no),
-            amount_minor=str(self.amount_minor),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class EndParticipation:
+class EndParticipation(_Digested):
     """The end of the session's one participation."""
 
-    request_id: str
     session_id: str
-
-    def digest(self, party: str) -> bytes:
-        return _digest(self, party, session_id=self.session_id)
 
 
 @dataclass(frozen=True, slots=True)
-class CloseSession:
+class CloseSession(_Digested):
     """The end of the session."""
 
-    request_id: str
     session_id: str
-
-    def digest(self, party: str) -> bytes:
-        return _digest(self, party, session_id=self.session_id)
 
 
 KINDS: Final[Mapping[type, str]] = {
@@ -148,11 +120,4 @@ def intent_of(
         amount_minor=amount_minor,
         purchase_no=0,
         created_ms=now_ms,
-    )
-
-
-def _digest(request: _Request, party: str, **fields: object) -> bytes:
-    """The digest of the request's own fields, with its method, its sender and its id."""
-    return request_digest(
-        {"method": type(request).__name__, "party": party, "request_id": request.request_id, **fields}
     )

@@ -101,7 +101,6 @@ class Seamless:
     # --- the steps ------------------------------------------------------------------------------------------------
 
     async def _start(self, operation: Operation, session: Session) -> Reply:
-        """Debit the opening bets, then draw."""
         detail = json.loads(operation.detail)
         bets = {bet: int(amount) for bet, amount in detail["bets"].items()}
         request = StartRound(operation.request_id, session.session_id, int(detail["round_no"]), bets)
@@ -154,7 +153,6 @@ class Seamless:
     # --- inside ---------------------------------------------------------------------------------------------------
 
     def _reported(self, session: Session, receipt: Receipt) -> Session:
-        """The session with the balance of the receipt."""
         if receipt.balance_after_minor is None:
             return session
         return session.reported(receipt.balance_after_minor, max(self.clock.now_ms(), session.last_ms))

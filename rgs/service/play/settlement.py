@@ -5,6 +5,7 @@ These are pure functions over stored state. The caller holds the session's lock,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rgs.core import games
@@ -12,10 +13,10 @@ from rgs.core.games.types import Seat
 from rgs.core.ids import return_id
 from rgs.core.rounds import (
     DECK_UNRECOVERABLE,
-    Revealed,
     Round,
     RoundStatus,
     TakenAction,
+    UnsealedDeck,
     Void,
     final_body,
     staked_so_far,
@@ -27,7 +28,6 @@ from rgs.core.times import format_date, format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.ports.regulator import StageReport
-from rgs.service.play.decks import UnsealedDeck
 from rgs.store.changes import BalanceReported, Change, DayCount, Draft, Operation, Record
 
 
@@ -88,14 +88,7 @@ def settled(
     )
     session = _ended(session, settlement.returned_minor)
     body = final_body(
-        round_,
-        seat,
-        settlement,
-        deck=unsealed.deck,
-        salt=unsealed.salt,
-        transcript=unsealed.transcript,
-        actions_hash=running,
-        debited_minor=_debited(session, round_),
+        round_, replace(unsealed, seat=seat), settlement, actions_hash=running, debited_minor=_debited(session, round_)
     )
     view = round_view(round_, seat, actions_hash=running, settlement=settlement)
     return _ending(session, round_, body, now_ms), session, view
@@ -106,8 +99,7 @@ def voided(session: Session, round_: Round, void: Void, unsealed: UnsealedDeck |
     if (unsealed is None) != (void.reason == DECK_UNRECOVERABLE):
         raise ValueError(f"a void has no deck if and only if its reason is {DECK_UNRECOVERABLE}")
     staked = staked_so_far(round_)
-    revealed = None if unsealed is None else Revealed(unsealed.seat, unsealed.deck, unsealed.salt, unsealed.transcript)
-    body = void_body(round_, void, staked_minor=staked, revealed=revealed, debited_minor=_debited(session, round_))
+    body = void_body(round_, void, staked_minor=staked, revealed=unsealed, debited_minor=_debited(session, round_))
     round_ = changed(
         round_,
         version=round_.version + 1,
@@ -128,7 +120,6 @@ def _debited(session: Session, round_: Round) -> int:
 
 
 def _ended(session: Session, returned_minor: int) -> Session:
-    """The session after its round has ended."""
     money = session.participation
     return changed(
         session,

@@ -76,7 +76,6 @@ def verify_files(folder: Path, sha256: str) -> int:
 
 
 def _report_of(line: bytes) -> tuple[str, str]:
-    """(hash of the envelope, SHA-256 of the report) of the first line, not yet verified."""
     try:
         data = parse_line(line).envelope
         kind, body = parse_statement(parse_envelope(data))

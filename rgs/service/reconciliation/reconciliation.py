@@ -67,6 +67,7 @@ _TOTAL_COLUMNS: Final = (
     *("date", "operator", "currency", "game", "source", "rounds", "bought_minor", "paid_out_minor", "staked_minor"),
     "returned_minor",
 )
+_VERIFIED: Final = ("failures", "is_cut", "lines", "rounds_failed", "rounds_open", "rounds_verified", "sessions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,9 @@ class Reconciliation:
     """Runs reconciliations. `version` names the software. Without a signer the report is unsigned, and says so."""
 
     def __init__(self, *, version: str, signer: Signer | None = None, rulebook: Rulebook | None = None) -> None:
-        self._version = version
-        self._signer = signer
-        self._rulebook = rulebook or Rulebook()
+        self.version = version
+        self.signer = signer
+        self.rulebook = rulebook or Rulebook()
 
     def run(self, request: ReconcileRequest) -> Reconciled:
         """Compare, and put the report into `request.out`. RgsError if the comparison cannot run."""
@@ -124,7 +125,7 @@ class Reconciliation:
         work = unfinished / "work"
         work.mkdir(parents=True)
         try:
-            done = _ReconciliationRun(request, keys, self._rulebook, self._version, self._signer, unfinished).run()
+            done = _ReconciliationRun(request, keys, self, unfinished).run()
             if request.out.exists():
                 request.out.rmdir()
             unfinished.rename(request.out)
@@ -162,19 +163,9 @@ def _read_keys(request: ReconcileRequest) -> KeyBook:
 
 
 class _ReconciliationRun:
-    """One run, in one folder."""
-
-    def __init__(
-        self,
-        request: ReconcileRequest,
-        keys: KeyBook,
-        rulebook: Rulebook,
-        version: str,
-        signer: Signer | None,
-        folder: Path,
-    ) -> None:
-        self._request, self._keys, self._rulebook = request, keys, rulebook
-        self._version, self._signer, self._folder = version, signer, folder
+    def __init__(self, request: ReconcileRequest, keys: KeyBook, by: Reconciliation, folder: Path) -> None:
+        self._request, self._keys, self._folder = request, keys, folder
+        self._version, self._signer, self._rulebook = by.version, by.signer, by.rulebook
         self._work = (folder / "work").resolve()
         self._rows = RowFiles(self._work)
         self._inputs: list[Input] = []
@@ -405,15 +396,7 @@ class _ReconciliationRun:
             "tool": {"name": "rgs reconcile", "version": self._version},
             "totals": totals,
             "verdict": verdict,
-            "verification": {
-                "failures": summary.failures,
-                "is_cut": summary.is_cut,
-                "lines": summary.lines,
-                "rounds_failed": summary.rounds_failed,
-                "rounds_open": summary.rounds_open,
-                "rounds_verified": summary.rounds_verified,
-                "sessions": summary.sessions,
-            },
+            "verification": {name: getattr(summary, name) for name in _VERIFIED},
         }
         if earlier:
             gone = [{"break_id": gone_id, "class": name, "subject": subject} for name, subject, gone_id in store.gone()]

@@ -172,12 +172,16 @@ class ReconciliationReports:
             lines = _lines(own / files.RESOLUTIONS)
             known, count, last = read_resolutions(lines)
             entered = known.get(settling.break_id)
-            if entered is not None and party in {entered.resolved_by, entered.approved_by} and _same(entered, settling):
+            words = (settling.reason, settling.evidence)
+            if (
+                entered is not None
+                and party in {entered.resolved_by, entered.approved_by}
+                and (entered.reason, entered.evidence) == words
+            ):
                 said = [json.loads(line)["break_id"] for line in lines]
                 return count - said[::-1].index(settling.break_id)
             proposals = [json.loads(line) for line in _lines(own / files.PROPOSALS)]
             proposed = next((row for row in reversed(proposals) if row["break_id"] == settling.break_id), None)
-            words = (settling.reason, settling.evidence)
             by = party
             if proposed is not None and (proposed["reason"], proposed["evidence"]) == words:
                 if proposed["by"] == party:
@@ -236,16 +240,11 @@ def _plain(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
 
 
-def _same(entered: Resolution, settling: Settling) -> bool:
-    return (entered.reason, entered.evidence) == (settling.reason, settling.evidence)
-
-
 def _lines(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines() if path.exists() else []
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Add a line, whole or not at all."""
     files.write_whole(path, (path.read_bytes() if path.exists() else b"") + line + b"\n")
 
 

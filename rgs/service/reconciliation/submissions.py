@@ -73,8 +73,8 @@ class Submissions:
     """Takes and lists submissions."""
 
     def __init__(self, shelf: Shelf, clock: Clock, *, rows_max: int) -> None:
-        self._shelf = shelf
-        self._clock = clock
+        self.shelf = shelf
+        self.clock = clock
         self._rows_max = rows_max
         self._uploading: set[str] = set()
 
@@ -89,8 +89,8 @@ class Submissions:
             )
         self._uploading.add(header.operator)
         try:
-            left = await asyncio.to_thread(self._shelf.verify_room, header.operator, "submissions")
-            folder = self._shelf.of(header.operator) / "submissions" / entry_id(
+            left = await asyncio.to_thread(self.shelf.verify_room, header.operator, "submissions")
+            folder = self.shelf.of(header.operator) / "submissions" / entry_id(
                 caller, _METHODS[source], header.request_id
             )  # fmt: skip
             days = (first_ms, end_ms)
@@ -102,15 +102,9 @@ class Submissions:
     async def page(self, operator: str, page_size: int, page_token: str) -> tuple[list[Submission], str]:
         """An operator's submissions, newest first, and the token of the next page."""
         found, token = await asyncio.to_thread(
-            self._shelf.page, operator, "submissions", SUBMISSION, page_size, page_token
+            self.shelf.page, operator, "submissions", SUBMISSION, page_size, page_token
         )
         return [submission_of(entry, document) for entry, document in found], token
-
-    def full(self, operator: str) -> Exception:
-        return self._shelf.full(operator)
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
 
     def ended(self, operator: str) -> None:
         self._uploading.discard(operator)
@@ -196,14 +190,14 @@ class SubmissionUpload:
             )
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
-            raise self._home.full(self._header.operator)
+            raise self._home.shelf.full(self._header.operator)
         self._digest.update(data)
         self._file.write(data)
 
     def _finish(self, rows: int) -> Submission:
         document: dict[str, Any] = {
             "header": asdict(self._header), "party": self._party, "rows": rows, "sha256": self._digest.hexdigest(),
-            "source": self._source, "time_ms": self._home.now_ms(),
+            "source": self._source, "time_ms": self._home.clock.now_ms(),
         }  # fmt: skip
         self._file.flush()
         os.fsync(self._file.fileno())

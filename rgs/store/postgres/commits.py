@@ -196,7 +196,6 @@ class Commits:
     async def _hand_over(
         self, link: Link, handover: InstanceHandover, ended: Group, numbers: RowNumbers
     ) -> tuple[Group, int]:
-        """Write the first statements of the next instance in the transaction that ends this one, in the same slot."""
         row = (
             handover.instance,
             handover.node,
@@ -372,7 +371,6 @@ class Commits:
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], columns: Sequence[Column]) -> Sequence[Sequence[Any]]:
-    """The rows column by column."""
     return list(zip(*rows, strict=True)) if rows else [()] * len(columns)
 
 

@@ -99,7 +99,6 @@ class Side:
             self._callback(str(payload))
 
     def _lose(self) -> None:
-        """Drop the connection, and with it the locks."""
         self._leads.clear()
         if self._link is not None:
             self._link.drop()

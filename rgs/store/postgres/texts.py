@@ -35,13 +35,11 @@ def _arrays(columns: Sequence[Column], numbers: Iterator[int]) -> str:
 
 
 def _insert(table: str, columns: Sequence[Column], numbers: Iterator[int]) -> str:
-    """The insert of all rows of `_arrays`."""
     names = listed(columns)
     return "".join(["INSERT INTO ", table, " (", names, ") SELECT ", names, " FROM ", _arrays(columns, numbers)])
 
 
 def _taken(columns: Sequence[Column]) -> str:
-    """What an update sets from `_arrays`."""
     return ", ".join(column.name + " = n." + column.name for column in columns)
 
 

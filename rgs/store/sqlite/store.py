@@ -349,7 +349,6 @@ class SqliteStore(SqliteReads, Store):
         return outcomes
 
     def _hand_over(self, handover: InstanceHandover, ended: Group) -> Group:
-        """Write the first statements of the next instance in the transaction that ends this one."""
         self._db.execute(
             _INSERT_INSTANCE, (handover.instance, handover.node, handover.boot_no, handover.worker, handover.start_ms)
         )

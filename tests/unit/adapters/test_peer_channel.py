@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.rpc.status_pb2 import Status
 
-from rgs.adapters.grpc.peer import MESSAGE_BYTES_MAX, Peer, PeerSettings
+from rgs.adapters.grpc.peer import MESSAGE_BYTES_MAX, Peer, PeerContract, PeerSettings
 from rgs.core.errors import WalletUnavailableError
 from tests.support.api.harness import authority, operator_certificate
 
@@ -16,7 +16,7 @@ from tests.support.api.harness import authority, operator_certificate
 def peer(**other: Any) -> Peer:
     own = operator_certificate()
     settings = PeerSettings("localhost:1", authority().certificate_pem, own.certificate_pem, own.key_pem, **other)
-    return Peer("wallet", settings, domain="d", refusals={}, unavailable=WalletUnavailableError, now_ms=lambda: 0)
+    return Peer("wallet", settings, PeerContract("d", {}, WalletUnavailableError), now_ms=lambda: 0)
 
 
 async def options_of(monkeypatch: pytest.MonkeyPatch, **other: Any) -> dict[str, Any]:

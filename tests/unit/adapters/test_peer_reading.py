@@ -13,7 +13,7 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
-from rgs.adapters.grpc.peer import DETAILS, TEXT_MAX, Peer, PeerSettings, RefusalRow
+from rgs.adapters.grpc.peer import DETAILS, TEXT_MAX, Peer, PeerContract, PeerSettings, RefusalRow
 from rgs.core.errors import WalletUnavailableError
 from tests.support.api.harness import authority, operator_certificate
 
@@ -46,9 +46,7 @@ async def peer() -> Any:
     made = Peer(
         "wallet",
         settings,
-        domain=DOMAIN,
-        refusals=REFUSALS,
-        unavailable=WalletUnavailableError,
+        PeerContract(DOMAIN, REFUSALS, WalletUnavailableError),
         now_ms=lambda: 0,
     )
 
@@ -125,9 +123,7 @@ async def test_no_more_than_so_much_of_a_peers_words_is_kept(peer: Any) -> None:
 async def made(**other: Any) -> Peer:
     client = operator_certificate()
     settings = PeerSettings("localhost:1", authority().certificate_pem, client.certificate_pem, client.key_pem, **other)
-    return Peer(
-        "wallet", settings, domain=DOMAIN, refusals=REFUSALS, unavailable=WalletUnavailableError, now_ms=lambda: 0
-    )
+    return Peer("wallet", settings, PeerContract(DOMAIN, REFUSALS, WalletUnavailableError), now_ms=lambda: 0)
 
 
 async def test_a_caller_who_is_cancelled_is_cancelled_and_the_call_is_unknown() -> None:

@@ -15,6 +15,7 @@ from rgs.core.games.types import Action, Phase
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rounds import (
     RoundStatus,
+    UnsealedDeck,
     final_body,
     opening_body,
     rules_object,
@@ -45,13 +46,7 @@ def final_of(game: str, actions: tuple[Action, ...]) -> dict[str, Any]:
     seat = seat_after(round_)
     settlement = games.settle(seat)
     return final_body(
-        round_,
-        seat,
-        settlement,
-        deck=DECK,
-        salt=SALT,
-        transcript=TRANSCRIPT,
-        actions_hash=round_.actions_hash(),
+        round_, UnsealedDeck(seat, DECK, SALT, TRANSCRIPT), settlement, actions_hash=round_.actions_hash()
     )
 
 

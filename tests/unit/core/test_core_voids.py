@@ -15,9 +15,9 @@ from rgs.core.games.types import Action, Phase
 from rgs.core.limits import Headroom
 from rgs.core.rounds import (
     DECK_UNRECOVERABLE,
-    Revealed,
     Round,
     RoundStatus,
+    UnsealedDeck,
     Void,
     outcome_object,
     settle_by_default,
@@ -56,7 +56,7 @@ def stopped(game: str, actions: tuple[Action, ...]) -> Round:
 
 
 def body_of(round_: Round, reason: str, *, revealed: bool) -> dict[str, Any]:
-    shown = Revealed(seat_after(round_), DECK, SALT, TRANSCRIPT) if revealed else None
+    shown = UnsealedDeck(seat_after(round_), DECK, SALT, TRANSCRIPT) if revealed else None
     void = Void(reason, "ef" * 32, APPROVALS)
     body = void_body(round_, void, staked_minor=staked_so_far(round_), revealed=shown)
     check_shape(KINDS["round_final"].shape, {**body, **HEAD})

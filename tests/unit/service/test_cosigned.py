@@ -33,9 +33,9 @@ def test_the_logs_own_signature_makes_nothing_known() -> None:
 async def test_start_and_events_name_it_and_the_replay_takes_both(tmp_path: Path) -> None:
     harness = ServiceHarness(tmp_path)
     known = [note(3)]
-    harness.instance._known = lambda: parse_cosigned(known[-1])
+    harness.instance.known = lambda: parse_cosigned(known[-1])
     await harness.start()
-    news = CosignedNews(known=harness.instance._known, events=harness.services.events, clock=harness.clock)
+    news = CosignedNews(known=harness.instance.known, events=harness.services.events, clock=harness.clock)
     for size, wait in ((3, PERIOD_MS), (4, PERIOD_MS), (5, PERIOD_MS - 1), (5, 0), (6, 1)):
         harness.clock.tick(wait)
         known.append(note(size))

@@ -381,7 +381,7 @@ async def test_the_regulator(harness: ServiceHarness, tmp_path: Path) -> None:
 
 
 async def test_a_regulator_that_refuses_is_not_down(harness: ServiceHarness) -> None:
-    regulator = harness.services.monitor._regulator
+    regulator = harness.services.monitor.regulator
     regulator.failures = REGULATOR_FAILURES_MAX - 1
     with pytest.raises(RgsError) as caught:
         await regulator.close_session(SessionClose("0" * 26, "M" + "0" * 15, harness.clock.now_ms()))
@@ -390,7 +390,7 @@ async def test_a_regulator_that_refuses_is_not_down(harness: ServiceHarness) -> 
 
 
 async def test_a_regulator_that_nobody_asks_any_more_is_believed_again(harness: ServiceHarness) -> None:
-    regulator = harness.services.monitor._regulator
+    regulator = harness.services.monitor.regulator
     regulator.failures, regulator.failed_ms = REGULATOR_FAILURES_MAX, harness.clock.now_ms()
     await poll(harness)
     harness.clock.tick(REGULATOR_QUIET_MS)

@@ -187,7 +187,7 @@ async def test_the_log_has_a_line_a_minute_while_something_waits(harness: Servic
 
 async def test_the_figures_tell_of_the_connections(harness: ServiceHarness) -> None:
     reading = CircuitReading("wallet of op-1", CircuitState.OPEN, 1, 2, 3, None)
-    harness.services.outbox._readings = lambda: (reading,)
+    harness.services.outbox.readings = lambda: (reading,)
     assert await harness.services.outbox.figures() == ((), (reading,))
 
 

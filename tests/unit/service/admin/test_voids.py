@@ -270,7 +270,7 @@ async def test_an_order_whose_answer_is_lost_says_so(
     async def nothing(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(harness.services.admin._orders, "known", nothing)
+    monkeypatch.setattr(harness.services.admin.orders, "known", nothing)
     with pytest.raises(StoreError):
         await one.propose(round_id)
 
