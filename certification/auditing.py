@@ -195,24 +195,21 @@ class Auditor:
             raise failure(CONSISTENCY, f"forked: not the log that was {what}: {error.message}") from None
 
 
+@dataclass(eq=False)
 class _LogRun:
     """The reading of one run."""
 
-    def __init__(
-        self,
-        auditor: Auditor,
-        audit: LogAudit,
-        checkpoint: Checkpoint,
-        cosigned: CosignedCheckpoints,
-        state: Mapping[str, Any] | None,
-        seen_s: int,
-    ) -> None:
-        self._auditor = auditor
-        self._audit = audit
-        self._checkpoint = checkpoint
-        self._cosigned = cosigned
-        self._keys = KeyBook(auditor.bundle, root=auditor.root, witnessed=cosigned.witnessed)
-        self._latest = format_time((seen_s + MARGIN_S) * 1000)
+    auditor: Auditor
+    audit: LogAudit
+    checkpoint: Checkpoint
+    cosigned: CosignedCheckpoints
+    state: Mapping[str, Any] | None
+    seen_s: int
+
+    def __post_init__(self) -> None:
+        auditor, audit, checkpoint, state = self.auditor, self.audit, self.checkpoint, self.state
+        self._keys = KeyBook(auditor.bundle, root=auditor.root, witnessed=self.cosigned.witnessed)
+        self._latest = format_time((self.seen_s + MARGIN_S) * 1000)
         """No statement under the checkpoint is later: the quorum had seen the checkpoint by then."""
         self._signed: dict[str, dict[str, int]] = {}
         """Key -> shard -> the last entry of it that counted."""
@@ -232,14 +229,14 @@ class _LogRun:
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
         """Go on from a state. FormatError; KeyError, TypeError, ValueError or AttributeError if it is not one."""
-        audit = self._audit
+        audit = self.audit
         if state["root_key"] != self._keys.root:
             raise FormatError(f"the state is of a system with the root {state['root_key']}, not {self._keys.root}")
-        self._replay = parse_replay(state["replay"], self._keys, self._auditor.rulebook)
+        self._replay = parse_replay(state["replay"], self._keys, self.auditor.rulebook)
         self._findings.restore(state["findings"])
         self._signed = _signed_of(state, self._keys)
         audit.failures, audit.failed = list(state["failures"]), int(state["failed"])
-        if _checkpoint_of(state).origin == self._checkpoint.origin:
+        if _checkpoint_of(state).origin == self.checkpoint.origin:
             levels = [[bytes.fromhex(one) for one in level] for level in state["levels"]]
             self._tree = Tree(int(state["checkpoint"]["size"]), levels)
             if self._tree.root().hex() != state["checkpoint"]["root"]:
@@ -248,7 +245,7 @@ class _LogRun:
     @property
     def is_of_one_shard(self) -> bool:
         """Whether all that the state has read stands in the shard that is read."""
-        return {origin for last in self._signed.values() for origin in last} <= {self._checkpoint.origin}
+        return {origin for last in self._signed.values() for origin in last} <= {self.checkpoint.origin}
 
     def fallen(self) -> VerificationError | None:
         """Why something in the state no longer counts under today's key bundle; None if all of it counts.
@@ -265,7 +262,7 @@ class _LogRun:
 
     def read(self) -> bool:
         """Read everything new; whether the tree is that of the checkpoint."""
-        audit, tree = self._audit, self._tree
+        audit, tree = self.audit, self._tree
         before = tree.size
         is_sound = True
         saved = before
@@ -276,34 +273,34 @@ class _LogRun:
                     for fault in self._take(chunk, found):
                         is_sound = False
                         audit.report(fault, "tree")
-                    self._auditor.advance(tree.size - before, self._checkpoint.size - before)
+                    self.auditor.advance(tree.size - before, self.checkpoint.size - before)
                     if tree.size - saved >= SAVE_ENTRIES and is_sound:
                         saved = tree.size
-                        self._auditor.save(self.document())
+                        self.auditor.save(self.document())
         except VerificationError as error:
             audit.report(error, "tree")
             return False
-        for fault in tree.finish(self._auditor.source, self._checkpoint):
+        for fault in tree.finish(self.auditor.source, self.checkpoint):
             is_sound = False
             audit.report(fault, "tree")
         audit.entries = tree.size - before
         if is_sound:
-            self._auditor.save(self.document())
+            self.auditor.save(self.document())
         for fault in self._replay.finish():
             audit.report(fault, "end of the log")
-        for fault in verify_artifacts(self._auditor.source, self._findings.artifacts):
+        for fault in verify_artifacts(self.auditor.source, self._findings.artifacts):
             audit.report(fault, "files")
         audit.keys, audit.replay, audit.findings = self._keys, self._replay, self._findings
         return is_sound
 
     def document(self) -> dict[str, Any]:
         """The state as it is now. `part_of` is the checkpoint that it began from."""
-        reached = replace(self._checkpoint, size=self._tree.size, root=self._tree.root())
+        reached = replace(self.checkpoint, size=self._tree.size, root=self._tree.root())
         return {
             "checkpoint": _document_of(reached),
-            "cosigned": self._cosigned.notes,
-            "failed": self._audit.failed,
-            "failures": self._audit.failures,
+            "cosigned": self.cosigned.notes,
+            "failed": self.audit.failed,
+            "failures": self.audit.failures,
             "findings": self._findings.state(),
             "levels": [[one.hex() for one in level] for level in self._tree.levels],
             "part_of": self._base,
@@ -315,24 +312,24 @@ class _LogRun:
     # --- entries ---
 
     def _engine(self) -> AbstractContextManager[Engine]:
-        auditor, new = self._auditor, self._checkpoint.size - self._tree.size
+        auditor, new = self.auditor, self.checkpoint.size - self._tree.size
         return started(auditor.engine, auditor.workers if new > FEW else 1, auditor.cluster)
 
     def _chunks(self) -> Iterator[LogChunk]:
-        size, at = self._checkpoint.size, self._tree.size
+        size, at = self.checkpoint.size, self._tree.size
         while at < size:
             entries: list[bytes] = []
             for index in range(at // TILE_WIDTH, min(at // TILE_WIDTH + CHUNK_BUNDLES, -(-size // TILE_WIDTH))):
-                _, held = read_bundle(self._auditor.source, index, size)
+                _, held = read_bundle(self.auditor.source, index, size)
                 entries += held[max(at - index * TILE_WIDTH, 0) :]
             self._known |= named_keys(entries)
             yield LogChunk(tuple(entries), dict(self._known))
             at += len(entries)
 
     def _take(self, chunk: LogChunk, found: VerifiedChunk) -> Iterator[VerificationError]:
-        audit, replay, first = self._audit, self._replay, self._tree.size
-        origin = self._checkpoint.origin
-        yield from self._tree.grow(self._auditor.source, [hash_ for hash_, _, _ in found.found])
+        audit, replay, first = self.audit, self._replay, self._tree.size
+        origin = self.checkpoint.origin
+        yield from self._tree.grow(self.auditor.source, [hash_ for hash_, _, _ in found.found])
         for index, (hash_, envelope, is_signed) in enumerate(found.found, first):
             if index == 0 and (self._shard_before is not None or not chunk.entries[0].startswith(b"{")):
                 yield from self._begin_shard(chunk.entries[0])
@@ -361,7 +358,7 @@ class _LogRun:
         origin, size = known.get("origin", ""), known.get("size", "0")
         if body.get("code") == "CHECKPOINT_KNOWN":
             origin, size = body.get("subject", ""), body.get("after", "").partition(" ")[0]
-        if origin == self._checkpoint.origin and not (size.isdecimal() and int(size) <= index):
+        if origin == self.checkpoint.origin and not (size.isdecimal() and int(size) <= index):
             yield failure(TIMES, f"entry {index} names a checkpoint of {size[:20]} entries, which covers it", **named)
 
     def _begin_shard(self, entry: bytes) -> Iterator[VerificationError]:

@@ -20,7 +20,7 @@ from typing import Final
 from certification.dispute_page import Dispute, render_dispute
 from certification.log import Trust, read_trust
 from certification.receipt import verify_receipt
-from certification.replay import FileError, fingerprint
+from certification.replay import FileError, fingerprint, refused
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.replay.reading import Statement
@@ -158,8 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         trust = None if options.policy is None else read_trust(options.policy, options.self_witness)
         files = read_zip(options.zip)
     except FileError as error:
-        sys.stderr.write(f"certify dispute: {error}\n")
-        return 2
+        return refused("dispute", error)
     try:
         dispute = examine(files, options.root, trust)
     except RgsError as error:

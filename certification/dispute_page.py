@@ -64,22 +64,14 @@ def languages() -> dict[str, dict[str, Any]]:
 
 def render_dispute(dispute: Dispute) -> str:
     """The page. FormatError where a round that does not verify says what no page has words for."""
-    final = dispute.final
     try:
         pages = [_page(code, words, dispute) for code, words in languages().items()]
     except (KeyError, ValueError) as error:
         raise FormatError(f"the round cannot be shown as a page: {error!r}", field="final") from None
     page = template(__file__, "dispute.html.j2", face=_face)
-    return page.render(dispute=dispute, pages=pages, cards=_cards(final), suits=_SUITS)
-
-
-def _cards(final: Mapping[str, Any]) -> dict[str, list[str]]:
-    held = final.get("cards", {})
-    return {
-        "player": held.get("hole_cards", []),
-        "dealer": held.get("dealer_cards", []),
-        "board": held.get("board", []),
-    }
+    places = {"player": "hole_cards", "dealer": "dealer_cards", "board": "board"}
+    cards = {who: dispute.final.get("cards", {}).get(place, []) for who, place in places.items()}
+    return page.render(dispute=dispute, pages=pages, cards=cards, suits=_SUITS)
 
 
 def _page(code: str, words: Words, dispute: Dispute) -> dict[str, Any]:

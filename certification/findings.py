@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -23,58 +24,40 @@ from rgs.core.statements import UnhandledKindError
 
 VOIDS_MAX: Final = 10_000
 """So many voids are listed one by one; all are counted."""
-_KEPT: Final[Mapping[str, Callable[[Any], object]]] = {
-    "_currencies": dict,
-    "_instances": dict,
-    "_periods": dict,
-    "artifacts": dict,
-    "bought_minor": Counter,
-    "exposure": Counter,
-    "keys_logged": int,
-    "named": dict,
-    "newest": str,
-    "open": dict,
-    "paid_out_minor": Counter,
-    "reported": set,
-    "voids": list,
-    "voids_by_admin": dict,
-    "voids_by_session": dict,
-}
-"""What a state holds, and how it is read from JSON."""
 
 
+@dataclass(eq=False)
 class AuditFindings:
-    """The counts of one log."""
+    """The counts of one log. What is counted has the function that makes it, and reads it from JSON."""
 
-    def __init__(self, rulebook: Rulebook, bundle: Mapping[bytes, int]) -> None:
-        """`bundle` has the hash of each statement of the key bundle and its place from 1."""
-        self._rulebook = rulebook
-        self._bundle = bundle
-        self.keys_logged = 0
-        """Statements of the key bundle, from its first, that the log has."""
-        self.exposure: Counter[str] = Counter()
-        """`node day` -> draws that are unknown, at most."""
-        self.voids: list[dict[str, str]] = []
-        self.voids_by_session: dict[str, dict[str, int]] = {}
-        """`session currency` -> sums of its voids; `unknown` counts those that do not tell what would have been."""
-        self.voids_by_admin: dict[str, dict[str, int]] = {}
-        """`admin currency` -> the same."""
-        self.bought_minor: Counter[str] = Counter()
-        """By currency: purchases, and stakes debited one by one."""
-        self.paid_out_minor: Counter[str] = Counter()
-        self.newest = ""
-        """The latest time of a numbered statement."""
-        self.open: dict[str, list[Any]] = {}
-        """Opening -> round id, session id, time, seconds of its jurisdiction's period."""
-        self.artifacts: dict[str, str] = {}
-        """`<SHA-256> <length>` -> name, of this shard: its folder has the files."""
-        self.named: dict[str, str] = {}
-        """SHA-256 -> what sessions and instances name by it: rulesets, jurisdictions, the manifest."""
-        self.reported: set[str] = set()
-        """SHA-256 of every artifact, of earlier shards too."""
-        self._instances: dict[str, tuple[str, int]] = {}
-        self._periods: dict[str, int] = {}
-        self._currencies: dict[str, str] = {}
+    rulebook: Rulebook
+    bundle: Mapping[bytes, int]
+    """The hash of each statement of the key bundle, and its place from 1."""
+    keys_logged: int = field(default_factory=int)
+    """Statements of the key bundle, from its first, that the log has."""
+    exposure: Counter[str] = field(default_factory=Counter)
+    """`node day` -> draws that are unknown, at most."""
+    voids: list[dict[str, str]] = field(default_factory=list)
+    voids_by_session: dict[str, dict[str, int]] = field(default_factory=dict)
+    """`session currency` -> sums of its voids; `unknown` counts those that do not tell what would have been."""
+    voids_by_admin: dict[str, dict[str, int]] = field(default_factory=dict)
+    """`admin currency` -> the same."""
+    bought_minor: Counter[str] = field(default_factory=Counter)
+    """By currency: purchases, and stakes debited one by one."""
+    paid_out_minor: Counter[str] = field(default_factory=Counter)
+    newest: str = field(default_factory=str)
+    """The latest time of a numbered statement."""
+    open: dict[str, list[Any]] = field(default_factory=dict)
+    """Opening -> round id, session id, time, seconds of its jurisdiction's period."""
+    artifacts: dict[str, str] = field(default_factory=dict)
+    """`<SHA-256> <length>` -> name, of this shard: its folder has the files."""
+    named: dict[str, str] = field(default_factory=dict)
+    """SHA-256 -> what sessions and instances name by it: rulesets, jurisdictions, the manifest."""
+    reported: set[str] = field(default_factory=set)
+    """SHA-256 of every artifact, of earlier shards too."""
+    _instances: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _periods: dict[str, int] = field(default_factory=dict)
+    _currencies: dict[str, str] = field(default_factory=dict)
 
     def take(self, statement: Statement) -> Iterator[VerificationError]:
         """One statement."""
@@ -101,7 +84,7 @@ class AuditFindings:
                 node, most = self._instances.get(body["lost"]["instance"], ("unknown", 0))
                 self.exposure[f"{node} {body['time'][:10]}"] += most
             case "session_open":
-                law: Jurisdiction | None = self._rulebook.jurisdiction(body["jurisdiction"])
+                law: Jurisdiction | None = self.rulebook.jurisdiction(body["jurisdiction"])
                 self._periods[body["session_id"]] = law.finish_after_s if law else 0
                 self._currencies[body["session_id"]] = body["currency"]
                 for kind in ("ruleset", "jurisdiction"):
@@ -144,7 +127,7 @@ class AuditFindings:
         ]
 
     def _take_key(self, statement: Statement) -> Iterator[VerificationError]:
-        number, logged = self._bundle.get(bytes.fromhex(statement.hash), 0), self.keys_logged
+        number, logged = self.bundle.get(bytes.fromhex(statement.hash), 0), self.keys_logged
         if not number:
             return
         if number <= logged:
@@ -188,6 +171,14 @@ class AuditFindings:
                     "would_have_returned_minor": "unknown" if returned is None else str(returned),
                 }
             )
+
+
+_KEPT: Final[Mapping[str, Callable[..., object]]] = {
+    one.name: one.default_factory
+    for one in sorted(fields(AuditFindings), key=lambda one: one.name)
+    if one.default_factory is not MISSING
+}
+"""What a state holds, and how it is read from JSON."""
 
 
 def _add_void(sums: dict[str, int], body: Mapping[str, Any], would_have_returned: int | None) -> None:

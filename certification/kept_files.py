@@ -25,15 +25,13 @@ def verify_artifacts(source: LogSource, artifacts: Mapping[str, str]) -> Iterato
         length = int(bytes_)
         path = f"artifact/{digest}"
         if length > ARTIFACT_BYTES_MAX:
-            yield failure(
-                ARTIFACTS, f"{name}: {length} bytes, more than {ARTIFACT_BYTES_MAX}", artifact=name, path=path
-            )
-            continue
-        data = source.read(path, ARTIFACT_BYTES_MAX)
-        if data is None:
-            yield failure(ARTIFACTS, f"{name}: {path} is missing", artifact=name, path=path)
+            wrong = f"{length} bytes, more than {ARTIFACT_BYTES_MAX}"
+        elif (data := source.read(path, ARTIFACT_BYTES_MAX)) is None:
+            wrong = f"{path} is missing"
         elif len(data) != length:
-            message = f"{name}: {path} has {len(data)} bytes, its statement says {length}"
-            yield failure(ARTIFACTS, message, artifact=name, path=path)
+            wrong = f"{path} has {len(data)} bytes, its statement says {length}"
         elif sha256(data).hexdigest() != digest:
-            yield failure(ARTIFACTS, f"{name}: the content of {path} is another", artifact=name, path=path)
+            wrong = f"the content of {path} is another"
+        else:
+            continue
+        yield failure(ARTIFACTS, f"{name}: {wrong}", artifact=name, path=path)

@@ -31,7 +31,15 @@ from certification.cosigned import read_notes
 from certification.engines import ENGINES, EngineError
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
-from certification.replay import FileError, add_rules_options, fingerprint, read_file, rulebook_of, whole_number
+from certification.replay import (
+    FileError,
+    add_rules_options,
+    fingerprint,
+    read_file,
+    refused,
+    rulebook_of,
+    whole_number,
+)
 from certification.sources import SourceError, add_tls_options, open_source
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.replay import Rulebook
@@ -155,37 +163,33 @@ def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tupl
     """One run; the audit, and the fingerprint of the bundle's root. FileError, SourceError, FormatError."""
     file = StateFile(options.state)
     with file.held():
-        return _audit(options, trust, rulebook, file)
-
-
-def _audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook, file: StateFile) -> tuple[LogAudit, str]:
-    state = file.read()
-    now_s = time.time_ns() // 1_000_000_000 if options.now is None else parse_time(options.now) // 1000
-    source = open_source(options.log, options)
-    with progress("records") as bar:
-        task = bar.add_task("records", total=None)
-        auditor = Auditor(
-            source=source,
-            policy=trust.policy,
-            bundle=read_file(options.keys, KEY_BUNDLE_BYTES_MAX),
-            root=options.root,
-            rulebook=rulebook,
-            own=trust.own,
-            notes=read_notes(options.witnessed, trust.policy, trust.own),
-            engine=options.engine,
-            cluster=options.cluster,
-            workers=options.workers,
-            now_s=now_s,
-            save=file.save_part,
-            advance=lambda read, size: bar.update(task, completed=read, total=size),
-            whole=options.whole,
-        )
-        found = auditor.run(state, file.read_part())
-    if found.is_sound:
-        file.accept()
-    elif found.is_begun:
-        file.discard()
-    return found, auditor.root_found
+        state = file.read()
+        now_s = time.time_ns() // 1_000_000_000 if options.now is None else parse_time(options.now) // 1000
+        source = open_source(options.log, options)
+        with progress("records") as bar:
+            task = bar.add_task("records", total=None)
+            auditor = Auditor(
+                source=source,
+                policy=trust.policy,
+                bundle=read_file(options.keys, KEY_BUNDLE_BYTES_MAX),
+                root=options.root,
+                rulebook=rulebook,
+                own=trust.own,
+                notes=read_notes(options.witnessed, trust.policy, trust.own),
+                engine=options.engine,
+                cluster=options.cluster,
+                workers=options.workers,
+                now_s=now_s,
+                save=file.save_part,
+                advance=lambda read, size: bar.update(task, completed=read, total=size),
+                whole=options.whole,
+            )
+            found = auditor.run(state, file.read_part())
+        if found.is_sound:
+            file.accept()
+        elif found.is_begun:
+            file.discard()
+        return found, auditor.root_found
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -233,8 +237,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if path is not None:
                 path.write_text(render_html(document) if text is None else text, encoding="utf-8")
     except (FileError, SourceError, EngineError, FormatError) as error:
-        sys.stderr.write(f"certify log: {error}\n")
-        return 2
+        return refused("log", error)
     except VerificationError as error:  # the key bundle
         sys.stdout.write(f"FAILED {error.metadata['check']}: {error.message}\nFAILED UNANCHORED\n")
         return 1

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from certification.replay import refused
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 from rgs.integrity import manifest_machine, manifest_verify
@@ -194,7 +195,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"certify manifest: {error}\n")
         return 1
     except NotADirectoryError as error:
-        sys.stderr.write(f"certify manifest: {error}\n")
-        return 2
+        return refused("manifest", error)
     sys.stdout.write(format_manifest(manifest) if options.json else f"{_table(manifest)}\n")
     return 0

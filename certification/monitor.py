@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from certification.decided import Adjusted, Decided
 from certification.overlap import SeenRounds
-from certification.replay import read_lines
+from certification.replay import read_lines, refused
 from certification.rtp.strategy import Strategy
 from certification.sources import SourceError, open_source
 from certification.tree import read_bundle, read_checkpoint
@@ -122,11 +122,8 @@ class ReturnMonitor:
 
     def _end(self, final: Mapping[str, Any]) -> None:
         waiting = self._open.pop(final["opening"], None)
-        if waiting is None and self._seen.is_finished(final["opening"]):
-            self.unread["rounds that came before"] += 1
-            return
         if waiting is None:
-            self.unread["finals without their opening"] += 1
+            self.unread[self._seen.why_unopened(final["opening"])] += 1
             return
         waiting.final = final
         if waiting.is_passed_over:
@@ -156,8 +153,7 @@ class ReturnMonitor:
         if ruleset.sha256 != sha256 or laws is None:
             return None
         decided = Decided(_strategy(ruleset), laws) if self._decisions else None
-        watched = self.rulesets[sha256] = MonitoredRuleset(ruleset, laws, decided=decided)
-        return watched
+        return self.rulesets.setdefault(sha256, MonitoredRuleset(ruleset, laws, decided=decided))
 
 
 @cache
@@ -283,8 +279,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         watch = run(arguments.places, decisions=arguments.decisions)
     except PlaceError as error:
-        sys.stderr.write(f"certify monitor: {error}\n")
-        return 2
+        return refused("monitor", error)
     waiting = watch.finish()
     rulesets = sorted(watch.rulesets.values(), key=lambda one: one.ruleset.id)
     alarming = any(map(is_alarming, rulesets))

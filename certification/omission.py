@@ -224,7 +224,7 @@ def judge(
         )
     time, newest = parse_time(statement.body["time"]), newest_ms(shards)
     due = time + delay_s * 1000
-    read = {_half_year(shard) for shard in shards}
+    read = {parse_origin(shard.accepted.checkpoint.origin)[1] for shard in shards}
     if missing := sorted({half_year(time - SKEW_S * 1000), half_year(time), half_year(due)} - read):
         return OmissionAnswer(
             _UNUSABLE, f"NOT_LOOKED_FOR {named}: signed {statement.body['time']}, so --log {missing[0]}, too"
@@ -236,10 +236,6 @@ def judge(
         by = ", ".join(f"{name} at {format_time(at * 1000)}" for name, at in sorted(seen.items()))
         return OmissionAnswer(_OMITTED, f"PROVEN_OMITTED {named}: {result}; it is not among the {of}, cosigned by {by}")
     return OmissionAnswer(_NOT_DUE, f"NOT_YET_DUE {named}: {result}")
-
-
-def _half_year(shard: AuditedShard) -> str:
-    return parse_origin(shard.accepted.checkpoint.origin)[1]
 
 
 def unfinished(openings: Sequence[Statement], shards: Sequence[AuditedShard]) -> Iterator[str]:

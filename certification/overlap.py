@@ -35,9 +35,9 @@ class SeenRounds:
         page[_MARK * place : _MARK * (place + 1)] = mark
         return False
 
-    def is_finished(self, opening_hash: str) -> bool:
-        """Whether a final names an opening that came before."""
+    def why_unopened(self, opening_hash: str) -> str:
+        """Why a final has no open round: its opening came before, or never."""
         if opening_hash not in self._again:
-            return False
+            return "finals without their opening"
         self._again.remove(opening_hash)
-        return True
+        return "rounds that came before"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from certification.cosigned import CosignedCheckpoints
 from certification.log import Trust, read_trust
-from certification.replay import FileError, fingerprint, read_file
+from certification.replay import FileError, fingerprint, read_file, refused
 from certification.tree import verify_note_and_quorum
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.receipts import parse_key_path
@@ -76,8 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         bundle = None if options.keys is None else read_file(options.keys, KEY_BUNDLE_BYTES_MAX)
         proof_file = read_file(options.proof, PROOF_BYTES_MAX)
     except FileError as error:
-        sys.stderr.write(f"certify receipt: {error}\n")
-        return 2
+        return refused("receipt", error)
     try:
         proof = parse_log_proof(proof_file)
         statement, witnesses, anchored = verify_receipt(envelope, proof, trust, options.root, bundle)

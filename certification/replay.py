@@ -192,6 +192,12 @@ def rulebook_of(options: argparse.Namespace) -> Rulebook:
     return Rulebook(map(_ruleset, options.ruleset), map(_jurisdiction, options.jurisdiction))
 
 
+def refused(command: str, error: Exception) -> int:
+    """Say why a command of `certify` cannot run; its exit status."""
+    sys.stderr.write(f"certify {command}: {error}\n")
+    return 2
+
+
 def fingerprint(text: str) -> str:
     """The type of an option that names a root."""
     if not _FINGERPRINT.fullmatch(text):
@@ -238,7 +244,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             reported.failure(KEY.failure(other), str(arguments.keys))
         summary = replay(arguments.files, keys, rulebook, reported)
     except FileError as error:
-        sys.stderr.write(f"certify replay: {error}\n")
-        return 2
+        return refused("replay", error)
     reported.summary(summary, keys, "ANCHORED" if keys.anchored else "UNANCHORED")
     return 1 if summary.failures or is_other_root or not summary.rounds_verified else 0

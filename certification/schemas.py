@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from certification.replay import refused
 from rgs.core.statements.kinds import KINDS
 from rgs.core.statements.lines import PRIVATE_BLOCK
 from rgs.core.statements.shapes import json_schema
@@ -51,6 +51,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, text in schemas().items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        sys.stderr.write(f"certify schemas: {error}\n")
-        return 2
+        return refused("schemas", error)
     return 0

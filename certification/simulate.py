@@ -26,7 +26,7 @@ from fractions import Fraction
 from functools import partial
 
 from certification.processes import ProcessLostError, over
-from certification.replay import whole_number
+from certification.replay import refused, whole_number
 from certification.rtp.certificate import Enumerated
 from certification.rtp.returns import ACTION_WORDS, Moments, action_frequencies, bet_moments, side_moments
 from certification.rtp.strategy import Decisions
@@ -176,8 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ruleset = load_ruleset(arguments.ruleset)
         enumerated = Enumerated(ruleset)
     except RgsError as error:
-        sys.stderr.write(f"certify simulate: {error}\n")
-        return 2
+        return refused("simulate", error)
     try:
         tally = simulate(
             Decisions.of(enumerated.play),
@@ -187,8 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             reported=lambda done: progress.show("rounds", done, arguments.rounds),
         )
     except ProcessLostError as error:
-        sys.stderr.write(f"certify simulate: {error}\n")
-        return 2
+        return refused("simulate", error)
     comparisons = compare(ruleset, enumerated, tally)
     source = f"seed {arguments.seed.hex()}" if arguments.seed else "the production generator"
     sys.stdout.write(f"{ruleset.id}: {tally.rounds:,} rounds, decks from {source}\n")

@@ -18,6 +18,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from certification.replay import refused
 from certification.rtp.returns import ACTION_WORDS, format_decimal, format_fraction
 from certification.rtp.strategy import Strategy, hole_name, hole_shares
 from rgs.core.cards import RANKS, Card, parse_cards
@@ -49,8 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.picture:
             draw_grid(strategy, arguments.picture)
     except (RgsError, OSError, ValueError) as error:
-        sys.stderr.write(f"certify strategy: {error}\n")
-        return 2
+        return refused("strategy", error)
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0
 

@@ -25,6 +25,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from certification.replay import refused
 from rgs.core import games
 from rgs.core.cards import FULL_DECK, Card, parse_cards
 from rgs.core.errors import FormatError, RgsError, RulesetError, StakeStepError
@@ -206,8 +207,7 @@ def main(argv: list[str] | None = None) -> int:
         ruleset = load_ruleset(arguments.ruleset)
         content = arguments.file.read_bytes()
     except (RgsError, OSError) as error:
-        sys.stderr.write(f"certify vectors: {error}\n")
-        return 2
+        return refused("vectors", error)
     if not content:
         sys.stderr.write(f"error: {arguments.file} holds no rows\n")
         return 1

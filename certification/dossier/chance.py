@@ -15,11 +15,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from certification.dossier.work import ROOT, Reported, Result
+from certification.dossier.work import ROOT, Result, not_run
 from certification.statistics import programs
 from certification.statistics.battery import battery, planting
 from certification.statistics.battery.command import document_of
 from certification.statistics.battery.decks import DeckSource, Production, Seeded
+from certification.statistics.progress import Reported
 from certification.statistics.sp800_22 import levels, reading, suite
 from certification.statistics.sp800_22.command import timed
 from rng import kat, selftest
@@ -57,7 +58,7 @@ def run_known_answers(_parameters: Mapping[str, Any], _reported: Reported) -> Re
         failures = [*out.getvalue().splitlines()[:-1], *err.getvalue().splitlines()]
         rows.append({"file": path.name, "passed": passed, "failed": failed, "status": status, "failures": failures})
     if not rows:
-        return {"verdict": "not run", "reported": "the vectors are not part of this installation", "files": []}
+        return not_run("the vectors are not part of this installation", files=[])
     passed, failed = sum(row["passed"] for row in rows), sum(row["failed"] for row in rows)
     verdict = "failed" if failed or any(row["status"] for row in rows) else "passed"
     return {"verdict": verdict, "reported": f"{passed:,} of {passed + failed:,} answers", "files": rows}
@@ -134,13 +135,8 @@ _READ: Final = 1 << 16
 
 def run_battery(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """The battery on so many decks, with the repeat that the rule may call for."""
-    verdict = battery.run_battery(
-        source_of(parameters),
-        parameters["decks"],
-        parameters["alpha"],
-        workers=workers_of(parameters),
-        reported=lambda done, total: reported("decks", done, total),
-    )
+    source, decks, alpha = source_of(parameters), parameters["decks"], parameters["alpha"]
+    verdict = battery.run_battery(source, decks, alpha, workers=workers_of(parameters), reported=reported)
     document = document_of(verdict)
     run = verdict.runs[-1]
     p_values = sorted(result.p for result in run.results if result.p is not None)
@@ -154,14 +150,8 @@ def run_battery(parameters: Mapping[str, Any], reported: Reported) -> Result:
 
 def run_replicates(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """Whether the p-values of continuous tests are uniform over independent samples."""
-    second = battery.replicate(
-        source_of(parameters),
-        parameters["replicates"],
-        parameters["decks"],
-        parameters["alpha"],
-        workers=workers_of(parameters),
-        reported=lambda done, total: reported("replicates", done, total),
-    )
+    sizes = (parameters[name] for name in ("replicates", "decks", "alpha"))
+    second = battery.replicate(source_of(parameters), *sizes, workers=workers_of(parameters), reported=reported)
     rejected = len(second.rejected)
     return {
         "verdict": second.word,
@@ -232,9 +222,8 @@ def run_programs(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """The batteries of others that are on PATH; none where the plan leaves them out."""
     megabytes: int = parameters["megabytes"]
     if not megabytes:
-        outcomes = [
-            programs.ProgramOutcome(program.name, "not run", "left out by this plan") for program in programs.PROGRAMS
-        ]
+        left_out = ("not run", "left out by this plan")
+        outcomes = [programs.ProgramOutcome(program.name, *left_out) for program in programs.PROGRAMS]
     else:
         outcomes = programs.run_all(megabytes, reported=reported)
     words = [outcome.word for outcome in outcomes]

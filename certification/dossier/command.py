@@ -26,7 +26,7 @@ from certification.dossier.figures import figures_of
 from certification.dossier.page import render_page
 from certification.dossier.plan import DossierPlan, full_plan, quick_plan, steps_of
 from certification.dossier.work import ROOT, Done, Work
-from certification.replay import FileError, fingerprint, read_file, whole_number
+from certification.replay import FileError, fingerprint, read_file, refused, whole_number
 from certification.statistics import progress
 from rgs.core.errors import RgsError
 from rgs.core.statements import Ed25519Signer
@@ -50,8 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _verify(arguments[1:]) if arguments[:1] == ["verify"] else _make(arguments)
     except (OSError, RgsError, FileError) as error:
-        sys.stderr.write(f"certify dossier: {error}\n")
-        return 2
+        return refused("dossier", error)
 
 
 def _make(arguments: Sequence[str]) -> int:

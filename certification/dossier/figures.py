@@ -6,7 +6,7 @@ Nothing is smoothed, left out or scaled away: every value of a result is in its 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -39,24 +39,27 @@ _FLOOR: Final = 1e-300
 
 def figures_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
     """Every picture that the results hold values for, by file name without folder."""
-    made: dict[str, bytes] = {}
+    with mpl.rc_context(_STYLE):
+        return {name: _svg(figure) for name, figure in _figures(results)}
+
+
+def _figures(results: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
     for name, result in results.items():
         kind = name.partition("-")[0]
         if kind == "battery" and result.get("runs"):
             run = result["runs"][-1]
-            made[f"{name}-places.svg"] = _places(run)
-            made[f"{name}-p.svg"] = _p_values(run, result["alpha"])
+            yield f"{name}-places.svg", _places(run)
+            yield f"{name}-p.svg", _p_values(run, result["alpha"])
         elif name == "replicates" and result.get("p_values"):
-            made["replicates.svg"] = _uniform(result["p_values"])
+            yield "replicates.svg", _uniform(result["p_values"])
         elif name == "sp800-22" and result.get("judged"):
-            made["sp800-22.svg"] = _sp800_22(result)
+            yield "sp800-22.svg", _sp800_22(result)
         elif name == "defects" and result.get("defects"):
-            made["defects.svg"] = _defects(result["defects"])
+            yield "defects.svg", _defects(result["defects"])
         elif kind == "returns" and result.get("net_wins"):
-            made[f"{name}.svg"] = _net_wins(result["net_wins"])
+            yield f"{name}.svg", _net_wins(result["net_wins"])
         elif kind == "simulation" and result.get("rows"):
-            made[f"{name}.svg"] = _simulation(result)
-    return made
+            yield f"{name}.svg", _simulation(result)
 
 
 def _svg(figure: Figure) -> bytes:
@@ -70,17 +73,6 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _styled(draw: Any) -> Any:
-    """Draw under the one style."""
-
-    def drawn(*arguments: Any) -> bytes:
-        with mpl.rc_context(_STYLE):
-            return _svg(draw(*arguments))
-
-    return drawn
-
-
-@_styled
 def _places(run: Mapping[str, Any]) -> Figure:
     """52 x 52: how many standard deviations each count lies from its mean."""
     counts = np.array(run["placements"], float)
@@ -100,7 +92,6 @@ def _places(run: Mapping[str, Any]) -> Figure:
     return figure
 
 
-@_styled
 def _p_values(run: Mapping[str, Any], alpha: float) -> Figure:
     """One dot a test."""
     rows = [row for row in run["results"] if row["p"] is not None][::-1]
@@ -121,7 +112,6 @@ def _p_values(run: Mapping[str, Any], alpha: float) -> Figure:
     return figure
 
 
-@_styled
 def _uniform(p_values: Mapping[str, Sequence[float]]) -> Figure:
     """The share of p-values below each level, a line a test; and how many fall in each tenth."""
     figure = Figure(figsize=(7.2, 3.1), layout="constrained")
@@ -139,7 +129,6 @@ def _uniform(p_values: Mapping[str, Sequence[float]]) -> Figure:
     return figure
 
 
-@_styled
 def _sp800_22(result: Mapping[str, Any]) -> Figure:
     """Of several sequences: the share of each test that passed, and P_T. Of one: its p-values."""
     figure = Figure(figsize=(7.2, 3.0), layout="constrained")
@@ -164,7 +153,6 @@ def _sp800_22(result: Mapping[str, Any]) -> Figure:
     return figure
 
 
-@_styled
 def _defects(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """How far below the limit each defect's smallest p-value lies."""
     ordered = list(rows)[::-1]
@@ -179,7 +167,6 @@ def _defects(rows: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-@_styled
 def _net_wins(rows: Sequence[Mapping[str, str]]) -> Figure:
     """The exact distribution of the net win of the main bets."""
     antes = [float(Fraction(row["antes"])) for row in rows]
@@ -203,7 +190,6 @@ def _net_wins(rows: Sequence[Mapping[str, str]]) -> Figure:
     return figure
 
 
-@_styled
 def _simulation(result: Mapping[str, Any]) -> Figure:
     """How many standard errors each measured figure lies from the exact one."""
     rows = result["rows"][::-1]

@@ -15,12 +15,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from certification.dossier.chance import workers_of
-from certification.dossier.work import ROOT, Reported, Result
+from certification.dossier.work import ROOT, Result, not_run
 from certification.rtp.certificate import Enumerated, certificate, format_certified_returns
 from certification.rtp.command import DIRECTORY
 from certification.rtp.returns import format_decimal, format_fraction, nets, tales
 from certification.rtp.strategy import Decisions, Strategy
 from certification.simulate import compare, simulate
+from certification.statistics.progress import Reported
 from certification.strategy import grid
 from certification.vectors import RowVerdict, check_lines
 from rgs.core.games.published import published_returns
@@ -38,11 +39,7 @@ def run_vectors(parameters: Mapping[str, Any], reported: Reported) -> Result:
         ruleset = load_ruleset(name)
         path = VECTORS / _FILES[ruleset.family]
         if not path.is_file():
-            return {
-                "verdict": "not run",
-                "reported": "the recorded rounds are not part of this installation",
-                "rows": [],
-            }
+            return not_run("the recorded rounds are not part of this installation", rows=[])
         found: Counter[str] = Counter()
         remarks: list[str] = []
         for number, verdict, said in check_lines(ruleset, path.read_bytes()):
@@ -82,9 +79,10 @@ def run_returns(parameters: Mapping[str, Any], _reported: Reported) -> Result:
         verdict = "not run" if committed else "failed"
         how = "as committed, not derived in this run" if committed else "there is no certificate"
     document = json.loads(text) if text else {}
+    share = f"{format_decimal(100 * Fraction(document['return_initial']), 4)} %" if document else ""
     return {
         "verdict": verdict,
-        "reported": f"{_percent(document['return_initial'])} of the initial bet, {how}" if document else how,
+        "reported": f"{share} of the initial bet, {how}" if document else how,
         "ruleset": ruleset.id,
         "derived": bool(parameters["derive"]),
         "certificate": document,
@@ -141,7 +139,3 @@ def run_simulation(parameters: Mapping[str, Any], reported: Reported) -> Result:
         "rows": rows,
         "outside": outside,
     }
-
-
-def _percent(fraction: str) -> str:
-    return f"{format_decimal(100 * Fraction(fraction), 4)} %"

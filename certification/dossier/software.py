@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from certification import mutants
 from certification.dossier.sbom import make_sbom, validate_sbom
-from certification.dossier.work import ROOT, Reported, Result
+from certification.dossier.work import ROOT, Result, not_run
+from certification.statistics.progress import Reported
 
 _TIMEOUT_S: Final = 3600
 
@@ -54,7 +55,7 @@ def run_tests(parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """Run these tests in a process of their own; what each came to, by the file that pytest writes."""
     nodes: Sequence[str] = parameters["tests"]
     if not (ROOT / "tests").is_dir():
-        return {"verdict": "not run", "reported": "the tests are not part of this installation", "tests": {}}
+        return not_run("the tests are not part of this installation", tests={})
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
         processes = "auto" if not parameters["workers"] else str(parameters["workers"] - 1)  # 0: pytest's own
@@ -111,11 +112,7 @@ def _plain() -> dict[str, str]:
 def run_mutants(_parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """What mutation testing left (docs/mutation.md). Not run: nothing, a sample, a run over other bytes than these."""
     if not (ROOT / mutants.RESULT).is_file():
-        return {
-            "verdict": "not run",
-            "reported": "mutation testing has left no result here",
-            "targets": [],
-        }
+        return not_run("mutation testing has left no result here", targets=[])
     document = mutants.read(ROOT)
     targets, stale = document["targets"], mutants.stale(document, ROOT)
     made, killed, timeouts = (sum(int(target[name]) for target in targets) for name in ("mutants", "killed", "timeout"))
@@ -135,7 +132,7 @@ def run_mutants(_parameters: Mapping[str, Any], _reported: Reported) -> Result:
 def run_sbom(_parameters: Mapping[str, Any], _reported: Reported) -> Result:
     """The software bill of materials, from the locks and what is installed."""
     if not (ROOT / "requirements").is_dir():
-        return {"verdict": "not run", "reported": "the locks are not part of this installation", "document": {}}
+        return not_run("the locks are not part of this installation", document={})
     document = make_sbom(ROOT)
     faults = validate_sbom(document)
     components = document["components"]

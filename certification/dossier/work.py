@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
+from certification.statistics.progress import Reported
+
 ROOT: Final = Path(__file__).parents[2]
 """The checkout. Its tests and requirements are part of the evidence; an installed package has none of them."""
 FORMAT: Final = "rgs/dossier-step/v1"
@@ -37,10 +39,13 @@ ALL: Final = (
 )
 _RUN_ON: Final = ("numpy", "scipy", "numba")
 
-Reported = Callable[[str, int, int], None]
-"""What is counted, how far it is, how far it goes."""
 Result = dict[str, Any]
 """At least `verdict` (passed | failed | not run | not applicable | told) and `told`, a line with the figures."""
+
+
+def not_run(why: str, **empty: object) -> Result:
+    """The result of a step that did not run, with nothing in its fields."""
+    return {"verdict": "not run", "reported": why, **empty}
 
 
 @dataclass(frozen=True)

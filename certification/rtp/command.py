@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from certification.replay import refused
 from certification.rtp.certificate import Enumerated, EnumerationError, certificate, format_certified_returns
 from certification.rtp.compiled import CompileTimer
 from certification.rtp.evaluator import SEVEN_CARD_HANDS, count_seven_card_hands, evaluator
@@ -49,8 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         beside_s = timer.cpu_s
         compile_s += timer.compile_s
     except RgsError as error:
-        sys.stderr.write(f"certify rtp: {error}\n")
-        return 2
+        return refused("rtp", error)
     yardstick_s = _yardstick()
     text = format_certified_returns(document)
     if arguments.json:
@@ -69,8 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             (arguments.write / name).write_text(text, encoding="ascii")
         except OSError as error:
-            sys.stderr.write(f"certify rtp: {error}\n")
-            return 2
+            return refused("rtp", error)
     if arguments.check:
         path = DIRECTORY / name
         if not path.is_file() or path.read_bytes() != text.encode("ascii"):

@@ -22,7 +22,6 @@ from rgs.core.errors import RulesetError
 from rgs.core.games.paytables import HandFloor, Paytable, format_floor
 from rgs.core.games.types import Action, Outcome, Pay, Phase
 from rgs.core.hands import Category
-from rgs.core.money import Odds
 from rgs.core.rulesets import Ruleset
 
 OUTCOMES: Final = (Outcome.PLAYER, Outcome.DEALER, Outcome.TIE)
@@ -162,8 +161,5 @@ def _classes(floors: list[HandFloor]) -> Classes:
 def _paid(table: Paytable, classes: Classes, scale: int) -> Longs:
     """Return what a paytable pays on each class, asked of its first hand."""
     firsts = np.searchsorted(classes.of_strength, np.arange(len(classes.names)))
-    return np.array([_net(table.odds_for(evaluator().hands[first]), scale) for first in firsts], dtype=np.int64)
-
-
-def _net(odds: Odds, scale: int) -> int:
-    return -scale if odds.lost else scale * odds.wins // odds.per
+    paid = [table.odds_for(evaluator().hands[first]) for first in firsts]
+    return np.array([-scale if odds.lost else scale * odds.wins // odds.per for odds in paid], dtype=np.int64)

@@ -19,7 +19,7 @@ import numpy as np
 
 from certification.rtp.compiled import Bytes, Longs
 from certification.rtp.decisions import DECIDED, EITHER, HOLES, OPENING, RAISE, REST
-from certification.rtp.enumeration import DEALERS, RIVERS, BestPlay, boards_of, hole_numbers, play
+from certification.rtp.enumeration import DEALERS, RIVERS, BestPlay, boards_of, hole_numbers, play, state_weights
 from certification.rtp.evaluator import RANK_COUNT, evaluator
 from certification.rtp.flops import find_entry, flops, sum_boards
 from certification.rtp.payments import action_of, payments_of
@@ -159,10 +159,9 @@ def hole_count(number: int) -> int:
 def hole_shares(strategy: Strategy) -> Mapping[int, Fraction]:
     """Return, for a game whose first decision is at the flop, in how many of a hole's flops the bet is made."""
     states = flops().states
-    weights = np.repeat(states.flop_weight, np.diff(states.first_state)) * states.weight
     numbers = hole_numbers()[states.hole[:, 0], states.hole[:, 1]]
     raised = np.zeros(HOLES, dtype=np.int64)
-    np.add.at(raised, numbers, np.where(strategy.play.flop == RAISE, weights, 0))
+    np.add.at(raised, numbers, np.where(strategy.play.flop == RAISE, state_weights(), 0))
     return {number: Fraction(int(raised[number]), hole_count(number) * _FLOPS_OF_HOLE) for number in range(HOLES)}
 
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from scipy import stats
 
+from certification.statistics.progress import Reported, silent
 from certification.statistics.sp800_22.patterns import aperiodic_templates
 from certification.statistics.sp800_22.suite import P_VALUES
 
@@ -197,9 +198,9 @@ def _piped(command: Sequence[str], count: int) -> str:
             exporting.stdout.close()  # the program alone reads, so that the export ends when it does
         try:
             said = testing.communicate(timeout=LIMIT_S)[0]
-        except subprocess.TimeoutExpired as error:
+        except subprocess.TimeoutExpired:
             testing.kill()
-            raise VoidError(f"no end after {LIMIT_S:g} s") from error
+            raise
     if testing.returncode < 0:
         raise VoidError(f"ended by signal {-testing.returncode}")
     return said.decode("utf-8", "replace")
@@ -232,17 +233,14 @@ def _sts(path: str, count: int) -> str:
         with (folder / "bits").open("wb") as bits:
             subprocess.run(export, stdout=bits, stderr=subprocess.DEVNULL, check=True)  # noqa: S603
         menu = f"0\nbits\n1\n0\n{sequences}\n1\n"
-        try:
-            done = subprocess.run(  # noqa: S603
-                [path, str(_STS_BITS)],
-                cwd=folder,
-                input=menu.encode(),
-                capture_output=True,
-                check=False,
-                timeout=LIMIT_S,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise VoidError(f"no end after {LIMIT_S:g} s") from error
+        done = subprocess.run(  # noqa: S603
+            [path, str(_STS_BITS)],
+            cwd=folder,
+            input=menu.encode(),
+            capture_output=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
         if done.returncode < 0:
             raise VoidError(f"ended by signal {-done.returncode}")
         report = folder / "experiments" / "AlgorithmTesting" / "finalAnalysisReport.txt"
@@ -281,14 +279,14 @@ def run(program: Program, count: int) -> ProgramOutcome:
         return ProgramOutcome(program.name, "not run", f"{program.executable} is not on PATH")
     try:
         found = program.read(program.run(path, count), count)
+    except subprocess.TimeoutExpired:
+        found = Read("void", f"no end after {LIMIT_S:g} s")
     except (OSError, subprocess.CalledProcessError, VoidError) as error:
         found = Read("void", str(error))
     return ProgramOutcome(program.name, found.word, found.detail)
 
 
-def run_all(
-    megabytes: int = MEGABYTES, reported: Callable[[str, int, int], None] = lambda *_: None
-) -> list[ProgramOutcome]:
+def run_all(megabytes: int = MEGABYTES, reported: Reported = silent) -> list[ProgramOutcome]:
     """Run every program that is there."""
     outcomes = []
     for done, program in enumerate(PROGRAMS, 1):

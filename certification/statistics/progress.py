@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Final
 
 _WIDTH: Final = 40
+Reported = Callable[[str, int, int], None]
+"""What is counted, how far it is, how far it goes."""
+
+
+def silent(_what: str, _done: int, _total: int) -> None:
+    """Show no progress."""
 
 
 def show(what: str, done: int, total: int) -> None:

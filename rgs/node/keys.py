@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -54,85 +54,75 @@ def key_files(config: Config, clock: Clock) -> KeyFiles:
     return KeyFiles(partial(read_whole, config.bundle, "key bundle"), signer_of)
 
 
+@dataclass(kw_only=True, eq=False)
 class NodeKeys:
-    """Follows changes of the bundle. At most one `look` runs at a time."""
+    """Follows changes of the bundle. At most one `look` runs at a time.
 
-    def __init__(
-        self,
-        *,
-        node: str,
-        bundle: bytes,
-        keyid: str,
-        files: KeyFiles,
-        store: Store,
-        clock: Clock,
-        instance: Instance,
-        audit: StatementReader,
-        availability: Availability,
-    ) -> None:
-        """`bundle` is the one in service; the node key `keyid` has started the instance."""
-        self._node = node
-        self._bundle = bundle
-        self._keyid = keyid
-        self._files = files
-        self._store = store
-        self._clock = clock
-        self._instance = instance
-        self._audit = audit
-        self._availability = availability
-        self._settled = True
-        """Whether the node signs with its newest key in the bundle in service."""
-        self._unsigned: list[Draft] = []
-        """Events that are not signed yet."""
+    `bundle` is the one in service; the node key `keyid` has started the instance.
+    """
+
+    node: str
+    bundle: bytes
+    keyid: str
+    files: KeyFiles
+    store: Store
+    clock: Clock
+    instance: Instance
+    audit: StatementReader
+    availability: Availability
+    _settled: bool = field(default=True, init=False)
+    """Whether the node signs with its newest key in the bundle in service."""
+    _unsigned: list[Draft] = field(default_factory=list, init=False)
+    """Events that are not signed yet."""
 
     async def poll(self) -> None:
         """Follow the bundle if it has changed. After FileRefusedError, VerificationError, StoreError or
         RngUnavailableError the present keys stay, and the next look tries again.
         """
-        content = await asyncio.to_thread(self._files.read)
-        if content != self._bundle:
+        content = await asyncio.to_thread(self.files.read)
+        if content != self.bundle:
             self._take(content)
         if not self._settled:
             await self._follow()
         if self._unsigned:
             drafts = tuple(self._unsigned)
-            await self._store.commit(Change(drafts=drafts))
+            await self.store.commit(Change(drafts=drafts))
             del self._unsigned[: len(drafts)]
 
     def _take(self, content: bytes) -> None:
         """Serve the bundle from now on. This comes before anything is signed with a key that only this bundle names."""
         KeyBook(content)
-        before, after = parse_key_bundle(self._bundle), parse_key_bundle(content)
+        before, after = parse_key_bundle(self.bundle), parse_key_bundle(content)
         if after[: len(before)] != before:
             raise VerificationError("the key bundle does not continue the one in service: restart the server")
-        old, new = (hashlib.sha256(data).hexdigest() for data in (self._bundle, content))
+        old, new = (hashlib.sha256(data).hexdigest() for data in (self.bundle, content))
         self._unsigned.append(self._event(EventCode.KEYS_CHANGED, "bundle", old, new))
         structlog.get_logger().info("key_bundle_taken", statements=len(after))
-        self._bundle, self._settled = content, False
-        self._audit.take_key_statements(after)
+        self.bundle, self._settled = content, False
+        self.audit.take_key_statements(after)
 
     async def _follow(self) -> None:
         try:
-            signer = await asyncio.to_thread(self._files.signer_of, self._bundle)
+            signer = await asyncio.to_thread(self.files.signer_of, self.bundle)
         except VerificationError:
             self._close()
             return
-        if signer.keyid != self._keyid:
-            before = self._instance.name
-            drafts = (*self._unsigned, self._event(EventCode.KEYS_CHANGED, self._node, self._keyid, signer.keyid))
-            await self._instance.hand_over(signer, drafts)
-            self._keyid = signer.keyid
+        if signer.keyid != self.keyid:
+            before = self.instance.name
+            drafts = (*self._unsigned, self._event(EventCode.KEYS_CHANGED, self.node, self.keyid, signer.keyid))
+            await self.instance.hand_over(signer, drafts)
+            self.keyid = signer.keyid
             self._unsigned.clear()
-            structlog.get_logger().info("node_key_taken", before=before, instance=self._instance.name)
+            structlog.get_logger().info("node_key_taken", before=before, instance=self.instance.name)
         self._settled = True
-        if self._availability.open_guard(KEYS_GUARD):
+        if self.availability.open_guard(KEYS_GUARD):
             self._unsigned.append(self._event(EventCode.GUARD_OPENED, KEYS_GUARD, "CLOSED", "OPEN", NOT_IN_FORCE))
 
     def _close(self) -> None:
-        if self._availability.close_guard(KEYS_GUARD, NOT_IN_FORCE, self._clock.now_ms()):
+        if self.availability.close_guard(KEYS_GUARD, NOT_IN_FORCE, self.clock.now_ms()):
             structlog.get_logger().error("guard_closed", guard=KEYS_GUARD, code=NOT_IN_FORCE, latched=False)
             self._unsigned.append(self._event(EventCode.GUARD_CLOSED, KEYS_GUARD, "OPEN", "CLOSED", NOT_IN_FORCE))
 
     def _event(self, code: EventCode, subject: str, before: str, after: str, reason: str = "") -> Draft:
         """KEYS_CHANGED is about `bundle`, with two hashes, or about the node, with two keyids."""
-        return event_draft(code, self._clock.now_ms(), subject=subject, before=before, after=after, reason=reason)
+        return event_draft(code, self.clock.now_ms(), subject=subject, before=before, after=after, reason=reason)

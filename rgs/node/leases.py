@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import structlog
 
@@ -30,18 +31,18 @@ RESTART = "this process ends, start it again"
 KEEP = "this process ends. Keep one server on a store and end the other; never delete the lock file of a used store"
 
 
+@dataclass(kw_only=True, eq=False)
 class Leases:
     """The lease of one instance. `renew` and `look` are to be called once a second."""
 
-    def __init__(
-        self, *, store: Store, clock: Clock, instance: Instance, is_trusted: Callable[[], Awaitable[bool]]
-    ) -> None:
-        """`is_trusted` compares the database's time, by which leases expire, with ours."""
-        self._store = store
-        self._clock = clock
-        self._instance = instance
-        self._is_trusted = is_trusted
-        self._steady_ms = clock.running_ms()
+    store: Store
+    clock: Clock
+    instance: Instance
+    is_trusted: Callable[[], Awaitable[bool]]
+    """Compares the database's time, by which leases expire, with ours."""
+
+    def __post_init__(self) -> None:
+        self._steady_ms = self.clock.running_ms()
         """Since when every renewal has succeeded, by the monotonic clock."""
         self.lost = asyncio.Event()
         """Set when this instance was declared lost: nothing can be committed in its name any more."""
@@ -53,16 +54,16 @@ class Leases:
 
         If a key change has ended the instance meanwhile, its successor has a lease of its own.
         """
-        requested = self._instance.name
+        requested = self.instance.name
         try:
-            is_alive = await self._store.renew_lease(requested, LEASE_MS)
+            is_alive = await self.store.renew_lease(requested, LEASE_MS)
         except BaseException:
-            self._steady_ms = self._clock.running_ms()
+            self._steady_ms = self.clock.running_ms()
             raise
         if is_alive:
             return
-        await self._instance.handed_over()  # the store may show the change before this process knows of it
-        if self._instance.name == requested and not self.lost.is_set():
+        await self.instance.handed_over()  # the store may show the change before this process knows of it
+        if self.instance.name == requested and not self.lost.is_set():
             await self._log_lost(requested)
             self.lost.set()
 
@@ -70,7 +71,7 @@ class Leases:
         """Log which instance has taken the place of this one, if the store answers."""
         successor = None
         with contextlib.suppress(StoreError):
-            successor = await self._instance.successor()
+            successor = await self.instance.successor()
         if successor is None:
             by = since = ""
             self.why = f"instance {instance} was declared lost because its lease had expired: {RESTART}"
@@ -81,6 +82,6 @@ class Leases:
 
     async def poll(self) -> int:
         """Sign `instance_lost` for expired leases; returns how many. To be called by the leader of LOST_DUTY."""
-        if self._clock.running_ms() - self._steady_ms < LEASE_MS or not await self._is_trusted():
+        if self.clock.running_ms() - self._steady_ms < LEASE_MS or not await self.is_trusted():
             return 0
-        return await self._instance.report_lost()
+        return await self.instance.report_lost()

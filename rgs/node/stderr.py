@@ -22,7 +22,6 @@ import signal
 import sys
 import time
 from collections import Counter
-from types import TracebackType
 from typing import Final, Self
 
 import structlog
@@ -71,9 +70,7 @@ class BoundedStderr:
         os.set_blocking(self._counts, False)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def end(self) -> None:

@@ -21,7 +21,7 @@ from rgs.node.config import Config
 from rgs.node.files import read_whole
 from rgs.node.keyring import load_kek, load_log_signer
 from rgs.node.log_folder import log_prefix, newest_cosigned
-from rgs.service.cosigned import CosignedCheckpoint, CosignedNews
+from rgs.service.cosigned import CosignedNews
 from rgs.service.events import EventCode, Events
 from rgs.service.sealing import Sealer
 from rgs.store.interface import Store
@@ -45,6 +45,9 @@ class LogKeeping:
         self._clock = clock
         self._sequencer = sequencer
         self._policy = policy
+        self.vkey_of = sequencer.vkey_of
+        self.known = partial(newest_cosigned, config)
+        """Returns the newest checkpoint of the log with a quorum of cosignatures."""
         self._tls = None if policy is None else _trusted(config.witness_ca)
         self._cosigner: Cosigner | None = None
 
@@ -66,17 +69,9 @@ class LogKeeping:
         policy = None if config.log_policy is None else read_policy(config.log_policy)
         return cls(config, clock, sequencer, policy)
 
-    def vkey_of(self, origin: str) -> str:
-        """The verifier key of a shard."""
-        return self._sequencer.vkey_of(origin)
-
     def code(self) -> str:
         """What is wrong with the log, a code; empty if nothing is."""
         return self._sequencer.code
-
-    def known(self) -> CosignedCheckpoint | None:
-        """The newest checkpoint of the log with a quorum of cosignatures."""
-        return newest_cosigned(self._config)
 
     async def begin(self, events: Events, run: Run) -> None:
         """Log the statements that are waiting, then continue in the background."""

@@ -148,16 +148,16 @@ class Worker:
             self._process.send_signal(number)
 
 
+@dataclass(eq=False)
 class Slot:
     """The place of the worker with one number, which is filled again and again."""
 
-    def __init__(
-        self, number: int, plan: WorkerPlan, any_served: asyncio.Event, others_serve: Callable[[Slot], bool]
-    ) -> None:
-        self._number = number
-        self._plan = plan
-        self._any_served = any_served
-        self._others_serve = others_serve
+    number: int
+    plan: WorkerPlan
+    any_served: asyncio.Event
+    others_serve: Callable[[Slot], bool]
+
+    def __post_init__(self) -> None:
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
         self._end_requested = False
@@ -185,17 +185,17 @@ class Slot:
                 pause_s = PAUSE_S
                 continue
             if self._hopeless.is_set():
-                structlog.get_logger().error("worker_hopeless", worker=self._number, status=status)
-                if not self._others_serve(self):
+                structlog.get_logger().error("worker_hopeless", worker=self.number, status=status)
+                if not self.others_serve(self):
                     return status
                 await self._requested.wait()
                 self._requested.clear()
                 continue
-            if self.failures >= (TRIES if self._any_served.is_set() else FIRST_TRIES):
+            if self.failures >= (TRIES if self.any_served.is_set() else FIRST_TRIES):
                 return status if status > 0 else 1
             if asyncio.get_running_loop().time() - began_s >= STEADY_S:
                 pause_s = PAUSE_S
-            structlog.get_logger().error("worker_ended", worker=self._number, status=status, again_in_s=pause_s)
+            structlog.get_logger().error("worker_ended", worker=self.number, status=status, again_in_s=pause_s)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
@@ -226,7 +226,7 @@ class Slot:
         return self.serving.is_set()
 
     async def _run(self) -> int:
-        async with Worker.begun(self._plan.command(self._number), self._plan.inherited) as worker:
+        async with Worker.begun(self.plan.command(self.number), self.plan.inherited) as worker:
             self._worker = worker
             self._begun.set()
             try:
@@ -234,10 +234,10 @@ class Slot:
                     self._end()
                 if await worker.serves():
                     self.failures = 0
-                    self._any_served.set()
+                    self.any_served.set()
                     if not self._end_requested:  # else `replace` waits for the next worker
                         self.serving.set()
-                    structlog.get_logger().info("worker_serves", worker=self._number, pid=worker.pid)
+                    structlog.get_logger().info("worker_serves", worker=self.number, pid=worker.pid)
                     return await worker.ended()
                 status = await worker.ended()
                 self.failures += not self._end_requested
@@ -253,7 +253,7 @@ class Slot:
         if self._worker is not None and not self._end_requested:
             self._end_requested = True
             self._worker.send(signal.SIGTERM)
-            kill_after_s = self._plan.drain_s + KILL_AFTER_S
+            kill_after_s = self.plan.drain_s + KILL_AFTER_S
             asyncio.get_running_loop().call_later(kill_after_s, self._worker.send, signal.SIGKILL)
 
 

@@ -110,27 +110,22 @@ class _Round:
     """How many witnesses have their lines kept."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Cosigner:
-    """The witnesses of one process's sequencer. `work` is called again and again; it waits for no witness."""
+    """The witnesses of one process's sequencer. `work` is called again and again; it waits for no witness.
 
-    def __init__(
-        self,
-        *,
-        witnesses: Witnesses,
-        policy: Policy,
-        sequencer: Sequencer,
-        folder: Path,
-        clock: Clock,
-        emit: Callable[[Refusal], Awaitable[object]],
-    ) -> None:
-        """`folder` holds the log's shards; `tell` signs the event of a refusal."""
-        self._witnesses = witnesses
-        self._policy = policy
-        self._sequencer = sequencer
-        self._folder = folder
-        self._clock = clock
-        self._emit = emit
-        self._states = {name: _State() for name in witnesses.parties}
+    `folder` holds the log's shards; `emit` signs the event of a refusal.
+    """
+
+    witnesses: Witnesses
+    policy: Policy
+    sequencer: Sequencer
+    folder: Path
+    clock: Clock
+    emit: Callable[[Refusal], Awaitable[object]]
+
+    def __post_init__(self) -> None:
+        self._states = {name: _State() for name in self.witnesses.parties}
         self._newest: Note | None = None
         self._ended: Note | None = None
         """The last checkpoint of the shard before, while it has no quorum."""
@@ -139,7 +134,7 @@ class Cosigner:
         self._period_ms = PERIOD_MS
         self._life = 0
         """Counts how often this process has begun to lead: answers to requests from an earlier time are dropped."""
-        sequencer.on_published = self.published
+        self.sequencer.on_published = self.published
 
     def published(self, note: bytes) -> None:
         """There is a newer checkpoint."""
@@ -158,7 +153,7 @@ class Cosigner:
 
     async def work(self) -> None:
         """Keep new cosignatures, ask witnesses that are due, report refusals. StoreError, OSError, LogRefusedError."""
-        if not self._sequencer.leads:
+        if not self.sequencer.leads:
             if self._newest is not None:
                 self._newest = self._ended = self._round = None
                 self._life += 1
@@ -170,8 +165,8 @@ class Cosigner:
 
     async def finish(self) -> None:
         """Try for FINISH_MS to have the last checkpoint cosigned."""
-        self._period_ms, began_ms = 0, self._clock.running_ms()
-        while self._sequencer.leads and self._clock.running_ms() - began_ms < FINISH_MS:
+        self._period_ms, began_ms = 0, self.clock.running_ms()
+        while self.sequencer.leads and self.clock.running_ms() - began_ms < FINISH_MS:
             await self.work()
             if self.is_settled:
                 await self._keep()
@@ -184,18 +179,18 @@ class Cosigner:
         current = self._round
         if current is None or len(current.lines) == current.kept:
             return
-        has_quorum = self._policy.is_met_by(current.lines.keys())
+        has_quorum = self.policy.is_met_by(current.lines.keys())
         if not has_quorum and self._pending(current):
             return
         count = len(current.lines)
         note = add_signatures(current.note, [line for lines in current.lines.values() for line in lines])
-        if await self._sequencer.cosign(note, has_quorum=has_quorum):
+        if await self.sequencer.cosign(note, has_quorum=has_quorum):
             current.kept = count
             if has_quorum and self._ended is not None and self._ended.text == note.text:
                 self._ended = None
 
     def _begin_round(self) -> None:
-        now_ms, current = self._clock.running_ms(), self._round
+        now_ms, current = self.clock.running_ms(), self._round
         if current is not None and (now_ms - current.began_ms < self._period_ms or self._pending(current)):
             return
         due = self._newest
@@ -206,12 +201,12 @@ class Cosigner:
 
     def _has_quorum(self, note: Note) -> bool:
         """Whether the cosignatures of a checkpoint are kept already."""
-        kept = LogDirectory(shard_folder(self._folder, _origin(note))).cosigned()
+        kept = LogDirectory(shard_folder(self.folder, _origin(note))).cosigned()
         return bool(kept) and parse_note(kept).text == note.text
 
     def _pending(self, current: _Round) -> bool:
         """Whether a witness may still answer in this round."""
-        now_ms = self._clock.running_ms()
+        now_ms = self.clock.running_ms()
         return any(
             state.is_requested and now_ms - state.requested_ms < PATIENCE_MS
             for name, state in self._states.items()
@@ -219,7 +214,7 @@ class Cosigner:
         )
 
     def _ask(self) -> None:
-        current, now_ms, loop = self._round, self._clock.running_ms(), asyncio.get_running_loop()
+        current, now_ms, loop = self._round, self.clock.running_ms(), asyncio.get_running_loop()
         if current is None:
             return
         for name, state in self._states.items():
@@ -251,20 +246,20 @@ class Cosigner:
 
     def _answer(self, name: str, note: Note) -> list[NoteSignature] | Refusal:
         requested = parse_checkpoint(note.text)
-        subtrees = LogDirectory(shard_folder(self._folder, requested.origin)).subtrees(requested.size)
+        subtrees = LogDirectory(shard_folder(self.folder, requested.origin)).subtrees(requested.size)
 
         def prove(old: int, new: int) -> Sequence[bytes]:
             return consistency_proof(subtrees, old, new)
 
         try:
-            return self._witnesses.ask(name, note, prove)
+            return self.witnesses.ask(name, note, prove)
         except WitnessRefusalError as error:
             if error.status not in {STALE, INCONSISTENT}:
                 raise
             # Some answer 409 to another root of the same size, too: it is ahead only if it names a size.
             code = CONTRADICTS if error.size is None else AHEAD
         try:
-            seen = self._witnesses.seen_by(name, parse_vkey(self._sequencer.vkey_of(requested.origin)))
+            seen = self.witnesses.seen_by(name, parse_vkey(self.sequencer.vkey_of(requested.origin)))
             if seen.size > requested.size or root_at(subtrees, seen.size) != seen.root:
                 return Refusal(name, FORKED, requested, seen)
         except RgsError:
@@ -284,7 +279,7 @@ class Cosigner:
             state.refusal = answer
             self._failed(name, answer.code, f"refuses {answer.requested.size} leaves of {answer.requested.origin}")
             if answer.code == FORKED and answer.seen is not None:
-                self._sequencer.accuse(
+                self.sequencer.accuse(
                     LogRefusedError(
                         FORKED,
                         f"witness {name} shows {answer.seen.size} leaves with the root {answer.seen.root.hex()}, signed"
@@ -302,17 +297,17 @@ class Cosigner:
 
     def _failed(self, name: str, code: str, why: str) -> None:
         state = self._states[name]
-        state.again_ms = self._clock.running_ms() + RETRY_MS
+        state.again_ms = self.clock.running_ms() + RETRY_MS
         if code != state.failure:
             structlog.get_logger().warning("witness_failed", witness=name, code=code, why=why)
         state.failure = code
 
     async def _report_refusals(self) -> None:
-        now_ms = self._clock.running_ms()
+        now_ms = self.clock.running_ms()
         for state in self._states.values():
             refusal = state.refusal
             if refusal is not None and refusal.code != state.reported and now_ms - state.reported_ms >= REPORTED_MS:
-                await self._emit(refusal)
+                await self.emit(refusal)
                 state.reported, state.reported_ms = refusal.code, now_ms
 
 

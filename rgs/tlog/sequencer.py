@@ -19,6 +19,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, aclosing
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -99,33 +100,26 @@ def shard_folder(folder: Path, origin: str) -> Path:
     return folder / parse_origin(origin)[1]
 
 
+@dataclass(kw_only=True, eq=False)
 class Sequencer:
     """One process's part in the log. `work` is called again and again; `code` and `lag_ms` show its state."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        folder: Path,
-        prefix: str,
-        signer: Signer,
-        delay_ms: int,
-        keys: Callable[[], Sequence[bytes]] = tuple,
-        seal: Callable[[bytes, bytes], bytes] | None = None,
-    ) -> None:
-        """`prefix` is the origin without its half-year; `delay_ms` is how long a statement may wait; `keys` gives the
-        statements of the key bundle in service, verified; `seal` makes of a statement's hash and its private block what
-        is kept beside the log (docs/keys.md 5): without it none is kept.
-        """
-        self._store = store
-        self._clock = clock
-        self._folder = folder
-        self._prefix = prefix
-        self._signer = signer
-        self._delay_ms = delay_ms
-        self._keys = keys
-        self._seal = seal
+    store: Store
+    clock: Clock
+    folder: Path
+    prefix: str
+    """The origin without its half-year."""
+    signer: Signer
+    delay_ms: int
+    """How long a statement may wait."""
+    keys: Callable[[], Sequence[bytes]] = tuple
+    """Gives the statements of the key bundle in service, verified."""
+    seal: Callable[[bytes, bytes], bytes] | None = None
+    """Makes of a statement's hash and its private block what is kept beside the log (docs/keys.md 5): without it none
+    is kept.
+    """
+
+    def __post_init__(self) -> None:
         self._keys_seen: Sequence[bytes] = ()
         """The key bundle as it was last compared with the log."""
         self._open: _Open | None = None
@@ -139,7 +133,7 @@ class Sequencer:
         self._owed: dict[str, int] = {}
         self._owed_since_ms = 0
         self._worst_lag_ms = 0
-        self._reported_ms = clock.running_ms()
+        self._reported_ms = self.clock.running_ms()
         self.on_published: Callable[[bytes], None] = lambda _: None
         """Called with each signed checkpoint once it is public. When this process begins to lead, it is called with the
         last one of the shard before and with the newest.
@@ -159,12 +153,12 @@ class Sequencer:
 
     def vkey_of(self, origin: str) -> str:
         """This log key under the name of a shard."""
-        return format_vkey(note_key(origin, ED25519, self._signer))
+        return format_vkey(note_key(origin, ED25519, self.signer))
 
     @property
     def lag_ms(self) -> int:
         """How long the oldest statement that is not in the log has been known here, at least."""
-        return self._clock.running_ms() - self._owed_since_ms if self._owed else 0
+        return self.clock.running_ms() - self._owed_since_ms if self._owed else 0
 
     @property
     def code(self) -> str:
@@ -172,7 +166,7 @@ class Sequencer:
         against = self._accusation or self._refusal
         if against is not None:
             return against.code
-        return LOG_BEHIND if self.lag_ms > self._delay_ms else ""
+        return LOG_BEHIND if self.lag_ms > self.delay_ms else ""
 
     # --- the work -------------------------------------------------------------------------------------------------
 
@@ -180,13 +174,13 @@ class Sequencer:
         """Bring waiting statements into the log, if this process leads. LogRefusedError, StoreError, OSError: the next
         call tries again.
         """
-        if not await self._store.lead(DUTY):
+        if not await self.store.lead(DUTY):
             await self._let_go()
             await self._stand_by()
             return
         if self._accusation is not None:
             raise self._accusation.with_traceback(None)
-        if self._refusal is not None and self._clock.running_ms() - self._refused_ms < RETRY_MS:
+        if self._refusal is not None and self.clock.running_ms() - self._refused_ms < RETRY_MS:
             raise self._refusal
         try:
             opened = self._open or await self._take_over()
@@ -198,7 +192,7 @@ class Sequencer:
         except BaseException as error:
             # It is not known what has been written: begin again from the durable state.
             if isinstance(error, LogRefusedError):
-                self._refusal, self._refused_ms = error, self._clock.running_ms()
+                self._refusal, self._refused_ms = error, self.clock.running_ms()
             await asyncio.shield(self._let_go())
             raise
         self._refusal = None
@@ -206,7 +200,7 @@ class Sequencer:
     async def finish(self) -> None:
         """Try to bring in what is left before the process ends."""
         try:
-            self._polled_ms = self._clock.running_ms() - FULL_POLL_MS
+            self._polled_ms = self.clock.running_ms() - FULL_POLL_MS
             await self.work()
         except Exception as error:  # noqa: BLE001 - whatever it was, the next start goes on from here
             structlog.get_logger().warning("log_not_finished", exc_info=error)
@@ -231,7 +225,7 @@ class Sequencer:
             if opened.shard.origin == origin:
                 opened.writer.cosign(note, has_quorum=has_quorum)
             elif (last := opened.checkpoints.newest(origin)) is not None:  # of the shard before
-                directory = LogDirectory(shard_folder(self._folder, origin))
+                directory = LogDirectory(shard_folder(self.folder, origin))
                 keep_cosigned(directory, opened.checkpoints, last, note, has_quorum=has_quorum)
             return True
 
@@ -246,9 +240,9 @@ class Sequencer:
         shard, size = opened.shard, opened.writer.size
         count = await self._run(opened.order.count, shard.number)
         if count == size:
-            name = half_year(self._clock.now_ms())
-            if name > parse_origin(shard.origin)[1] and self._clock.is_trusted:
-                await self._run(self._next_shard, opened, format_origin(self._prefix, name))
+            name = half_year(self.clock.now_ms())
+            if name > parse_origin(shard.origin)[1] and self.clock.is_trusted:
+                await self._run(self._next_shard, opened, format_origin(self.prefix, name))
                 return True
             positions = await self._run(opened.order.positions)
             await self._poll()
@@ -277,31 +271,31 @@ class Sequencer:
         """The private blocks of the rows, sealed; that of an opening with the request that opened the session."""
         found: list[SealedPrivate] = []
         for row in rows:
-            if self._seal is None or not row.private:
+            if self.seal is None or not row.private:
                 continue
             kept = row.private
             if row.kind == "session_open":
-                operation = await self._store.operation(opening_id(row.session_id))
+                operation = await self.store.operation(opening_id(row.session_id))
                 if operation is not None and operation.digest:
                     kept = with_request(kept, operation.digest, operation.method, operation.party, operation.request_id)
-            found.append(SealedPrivate(row.instance, row.statement_no, row.session_id, self._seal(row.hash, kept)))
+            found.append(SealedPrivate(row.instance, row.statement_no, row.session_id, self.seal(row.hash, kept)))
         return found
 
     def _next_shard(self, opened: _Open, origin: str) -> None:
         """Begin the next shard with the last checkpoint of this one."""
         shard = LogShard(opened.shard.number + 1, origin, opened.writer.newest.note)
         opened.order.open_shard(shard)
-        opened.enter(shard, self._signer)
+        opened.enter(shard, self.signer)
 
     # --- what the store has ---------------------------------------------------------------------------------------
 
     async def _poll(self) -> None:
         """Read how far every instance has come, at one moment: so nothing that a statement builds on is missing."""
-        now_ms = self._clock.running_ms()
-        alive = await self._store.instances(alive_only=True)
+        now_ms = self.clock.running_ms()
+        alive = await self.store.instances(alive_only=True)
         names = frozenset(row.instance for row in alive)
         if names != self._alive or now_ms - self._polled_ms >= FULL_POLL_MS:
-            alive = await self._store.instances(alive_only=False)
+            alive = await self.store.instances(alive_only=False)
             self._polled_ms = now_ms
             self._counters = {}
         self._alive = names
@@ -338,16 +332,16 @@ class Sequencer:
 
     async def _page(self, instance: str, first_no: int, last_no: int, limit: int) -> list[StatementRow]:
         if not is_bundle(instance):
-            return await self._store.statements_of_instance(instance, first_no, last_no, limit)
-        statements = self._keys()
+            return await self.store.statements_of_instance(instance, first_no, last_no, limit)
+        statements = self.keys()
         verify_holds(statements, instance, last_no)
         return bundle_rows(statements, first_no, min(last_no, first_no + limit - 1))
 
     async def _check_keys(self) -> None:
         """Compare a key bundle that is new here with what the log has of it."""
-        statements = self._keys()
+        statements = self.keys()
         if statements != self._keys_seen:
-            await self._run(verify_bundle, statements, self._folder, self._folder / ORDER_FILE)
+            await self._run(verify_bundle, statements, self.folder, self.folder / ORDER_FILE)
             self._keys_seen = statements
 
     async def _fetch(self, statements: Sequence[tuple[str, int]]) -> list[StatementRow]:
@@ -362,7 +356,7 @@ class Sequencer:
 
     async def _artifact(self, row: StatementRow) -> tuple[str, bytes]:
         _, body = parse_statement(parse_envelope(row.envelope))
-        content = await self._store.artifact(body["sha256"])
+        content = await self.store.artifact(body["sha256"])
         if content is None or sha256(content).hexdigest() != body["sha256"]:
             raise LogRefusedError(
                 "ARTIFACT_MISSING", f"the store does not hold the artifact {body['name']} {body['sha256']}"
@@ -373,7 +367,7 @@ class Sequencer:
 
     def _progress(self, positions: dict[str, int], size: int) -> None:
         """Check whether all statements that were waited for are in the log. If so, the next ones are waited for."""
-        now_ms = self._clock.running_ms()
+        now_ms = self.clock.running_ms()
         self._worst_lag_ms = max(self._worst_lag_ms, self.lag_ms)
         if all(last <= positions.get(name, 0) for name, last in self._owed.items()):
             self._owed = {name: last for name, last in self._counters.items() if last > positions.get(name, 0)}
@@ -384,10 +378,10 @@ class Sequencer:
 
     async def _stand_by(self) -> None:
         """Another process leads: check its progress."""
-        now_ms = self._clock.running_ms()
+        now_ms = self.clock.running_ms()
         if now_ms - self._watched_ms >= STAND_BY_MS:
             self._watched_ms = now_ms
-            positions = await self._run(positions_in, self._folder)
+            positions = await self._run(positions_in, self.folder)
             await self._poll()
             self._progress(positions, 0)
         self._refusal = None
@@ -400,7 +394,7 @@ class Sequencer:
         if opened is not None:
             self._keys_seen = ()
             await self._verify_store(opened)
-            self._polled_ms = self._clock.running_ms() - FULL_POLL_MS
+            self._polled_ms = self.clock.running_ms() - FULL_POLL_MS
             structlog.get_logger().debug("log_led", origin=opened.shard.origin, size=opened.writer.size, vkey=self.vkey)
             for note in (opened.shard.first, opened.writer.newest.note if opened.writer.size else b""):
                 if note:
@@ -408,26 +402,26 @@ class Sequencer:
         return opened
 
     def _begin(self) -> _Open | None:
-        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         with ExitStack() as held:
-            lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+            lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, lock)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return None
-            opened = _Open(self._folder, held)
+            opened = _Open(self.folder, held)
             shard = opened.order.shard()
             if shard is None:
-                shard = LogShard(1, format_origin(self._prefix, half_year(self._clock.now_ms())), b"")
+                shard = LogShard(1, format_origin(self.prefix, half_year(self.clock.now_ms())), b"")
                 if opened.checkpoints.newest(shard.origin) is not None:
                     raise LogRefusedError("ORDER_LOST", f"there is a log {shard.origin}, and no {ORDER_FILE} of it")
                 opened.order.open_shard(shard)
-            if parse_origin(shard.origin)[0] != self._prefix:
+            if parse_origin(shard.origin)[0] != self.prefix:
                 raise LogRefusedError(
-                    "ORIGIN_DIFFERS", f"{self._folder} is the log {shard.origin}, not one of {self._prefix}"
+                    "ORIGIN_DIFFERS", f"{self.folder} is the log {shard.origin}, not one of {self.prefix}"
                 )
-            opened.enter(shard, self._signer)
+            opened.enter(shard, self.signer)
             opened.held = held.pop_all()
             return opened
 
@@ -436,7 +430,7 @@ class Sequencer:
         backup was restored.
         """
         positions = await self._run(opened.order.positions)
-        counters = counters_of(await self._store.instances(alive_only=False))
+        counters = counters_of(await self.store.instances(alive_only=False))
         for name, last in positions.items():
             if counters.get(name, 0) < last and not is_bundle(name):
                 raise LogRefusedError(
@@ -457,7 +451,7 @@ class Sequencer:
                 )
 
         # What a witness has seen of this log, by the newest event.
-        for row in await self._store.events(CHECKPOINT_KNOWN, before=0, limit=1):
+        for row in await self.store.events(CHECKPOINT_KNOWN, before=0, limit=1):
             _, body = parse_statement(parse_envelope(row.envelope))
             seen, root = body["after"].split(" ")
             if body["subject"] == opened.shard.origin:

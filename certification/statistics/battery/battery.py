@@ -24,6 +24,7 @@ from certification.statistics.battery.decks import CHUNK, DeckChunk, DeckSource
 from certification.statistics.battery.laws import Judged
 from certification.statistics.battery.streams import STREAMED, DeckStreams, Lead, StreamTest, lead
 from certification.statistics.families import holm, kolmogorov
+from certification.statistics.progress import Reported, silent
 
 FAMILY_LEVEL: Final = 0.01
 DECISIVE: Final = 1e-8
@@ -33,12 +34,6 @@ DECKS_LEAST: Final = 260
 """Below, not even the place of each card can be tested, and nothing passes."""
 REPLICATES_LEAST: Final = 20
 """Below, Kolmogorov's test has nothing to go by, and nothing passes."""
-
-Reported = Callable[[int, int], None]
-
-
-def silent(_done: int, _all: int) -> None:
-    """Show no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +117,12 @@ class Totals:
             else:
                 yield _result(test, self._too_few(test), partial(test.judge, counts, self.decks))
         for stream in STREAMED:
-            yield _result(stream, self._too_few(stream), partial(self.streams.judge, stream.name))
+            yield _result(stream, self._too_few(stream), partial(stream.judge, self.streams))
         for on_raw in raw.RAW:
             if raw_output is None:
                 yield _result(on_raw, "no raw output to look at")
             else:
-                yield _result(on_raw, "", partial(raw.judge, on_raw.name, raw_output))
+                yield _result(on_raw, "", partial(on_raw.judge, raw_output))
 
     def _too_few(self, test: CountedTest | StreamTest) -> str:
         return f"needs {test.least:,} decks, there are {self.decks:,}" if self.decks < test.least else ""
@@ -149,7 +144,7 @@ def totals_of(
     chunks = [(first + place, min(CHUNK, decks - start)) for place, start in enumerate(range(0, decks, CHUNK))]
     for found in _tallies(source, chunks, workers):
         totals.add(found)
-        reported(totals.decks, decks)
+        reported("decks", totals.decks, decks)
     return totals
 
 
@@ -254,7 +249,7 @@ def replicate(
                 found.setdefault(result.name, []).append(result.p)
             elif result.is_continuous:
                 missing[result.name] = None
-        reported(done, replicates)
+        reported("replicates", done, replicates)
     uniform = {name: kolmogorov(p_values) for name, p_values in found.items()}
     rejected = tuple(holm(uniform, alpha))
     is_applicable = bool(found) and replicates >= REPLICATES_LEAST

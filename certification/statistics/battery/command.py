@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from certification.replay import whole_number
+from certification.replay import refused, whole_number
 from certification.statistics import programs, progress
 from certification.statistics.battery import battery, planting, rounds
 from certification.statistics.battery.decks import DeckSource, Given, Production, Seeded
@@ -37,8 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         document, lines = _requested(arguments)
     except (OSError, ValueError, RgsError) as error:
-        sys.stderr.write(f"certify rng: {error}\n")
-        return 2
+        return refused("rng", error)
     if arguments.json:
         sys.stdout.write(json.dumps(document, indent=1, sort_keys=True) + "\n")
     else:
@@ -58,22 +57,10 @@ def _requested(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[
     if arguments.statements:
         return _recorded(arguments.statements, alpha)
     if arguments.replicates:
-        second = battery.replicate(
-            source,
-            arguments.replicates,
-            arguments.decks,
-            alpha,
-            workers=workers,
-            reported=lambda done, total: progress.show("replicates", done, total),
-        )
+        sizes = (arguments.replicates, arguments.decks, alpha)
+        second = battery.replicate(source, *sizes, workers=workers, reported=progress.show)
         return {"verdict": second.word, "alpha": alpha, **asdict(second)}, report_second(second)
-    verdict = battery.run_battery(
-        source,
-        arguments.decks,
-        alpha,
-        workers=workers,
-        reported=lambda done, total: progress.show("decks", done, total),
-    )
+    verdict = battery.run_battery(source, arguments.decks, alpha, workers=workers, reported=progress.show)
     return document_of(verdict), emit(verdict)
 
 

@@ -8,7 +8,7 @@ below which a test gives no p-value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -152,8 +152,13 @@ def _parity(counts: Longs, n: int) -> Judged:
     return laws.binomial(int(counts[1::2].sum()), n)  # 52 - cycles is odd
 
 
-def _descents(counts: Longs, _: int) -> Judged:
-    return laws.pooled(counts, laws.descents())
+def _pooled(law: Callable[[], Sequence[float]]) -> Callable[[Longs, int], Judged]:
+    """The judge of counts that follow a law, which is computed when it is first needed."""
+    return lambda counts, _: laws.pooled(counts, law())
+
+
+def _interplay(values: tuple[int, ...]) -> Callable[[Longs, int], Judged]:
+    return lambda counts, n: laws.largest(laws.correlations(counts, values, n))
 
 
 def _mean_descents(counts: Longs, n: int) -> Judged:
@@ -182,61 +187,30 @@ COUNTED: Final = (
     CountedTest("adjacent pairs", "3.2.4", 260, True, "neighbours", lambda counts, _: laws.adjacent(counts)),
     CountedTest("ordering of five", "3.2.4", 60, True, "orderings", lambda counts, _: laws.even(counts)),
     CountedTest("starting hands", "3.2.3", 7_000, True, "starting_hands", lambda counts, _: laws.even(counts)),
-    CountedTest("poker categories", "3.2.3", 1_000, False, "poker", lambda counts, _: laws.pooled(counts, _POKER)),
-    CountedTest(
-        "fixed points",
-        "3.2.3",
-        100,
-        False,
-        "fixed_points",
-        lambda counts, _: laws.pooled(counts, laws.fixed_points()),
-    ),
-    CountedTest("cycles", "3.2.3", 100, False, "cycles", lambda counts, _: laws.pooled(counts, laws.cycles())),
+    CountedTest("poker categories", "3.2.3", 1_000, False, "poker", _pooled(lambda: _POKER)),
+    CountedTest("fixed points", "3.2.3", 100, False, "fixed_points", _pooled(laws.fixed_points)),
+    CountedTest("cycles", "3.2.3", 100, False, "cycles", _pooled(laws.cycles)),
     CountedTest("parity", "3.2.3", 100, False, "cycles", _parity),
-    CountedTest("descents", "3.2.2 runs", 100, False, "descents", _descents),
+    CountedTest("descents", "3.2.2 runs", 100, False, "descents", _pooled(laws.descents)),
     CountedTest("mean descents", "3.2.2 runs", 100, True, "descents", _mean_descents),
-    CountedTest("rising sequences", "3.2.2 runs", 100, False, "rising", _descents),
+    CountedTest("rising sequences", "3.2.2 runs", 100, False, "rising", _pooled(laws.descents)),
     CountedTest("mean rising sequences", "3.2.2 runs", 100, True, "rising", _mean_descents),
     CountedTest("consecutive deals", "3.2.2 serial correlation; 3.2.4", 261, True, "next_placements", _table),
-    CountedTest(
-        "cards that stay",
-        "3.2.4",
-        101,
-        False,
-        "next_fixed_points",
-        lambda counts, _: laws.pooled(counts, laws.fixed_points()),
-    ),
-    CountedTest(
-        "overlaps of nine",
-        "3.2.2 overlaps",
-        200,
-        False,
-        "overlaps_9",
-        lambda counts, _: laws.pooled(counts, laws.overlap(DEALT)),
-    ),
+    CountedTest("cards that stay", "3.2.4", 101, False, "next_fixed_points", _pooled(laws.fixed_points)),
+    CountedTest("overlaps of nine", "3.2.2 overlaps", 200, False, "overlaps_9", _pooled(lambda: laws.overlap(DEALT))),
     CountedTest(
         "overlaps of half a deck",
         "3.2.2 overlaps",
         200,
         False,
         "overlaps_26",
-        lambda counts, _: laws.pooled(counts, laws.overlap(DECK_SIZE // 2)),
+        _pooled(lambda: laws.overlap(DECK_SIZE // 2)),
     ),
     CountedTest(
-        "interplay of cards",
-        "3.2.2 interplay correlation",
-        1_000,
-        True,
-        "index_products",
-        lambda counts, n: laws.largest(laws.correlations(counts, INDEX_VALUES, n)),
+        "interplay of cards", "3.2.2 interplay correlation", 1_000, True, "index_products", _interplay(INDEX_VALUES)
     ),
     CountedTest(
-        "interplay of ranks",
-        "3.2.2 interplay correlation",
-        1_000,
-        True,
-        "rank_products",
-        lambda counts, n: laws.largest(laws.correlations(counts, RANK_VALUES, n)),
+        "interplay of ranks", "3.2.2 interplay correlation", 1_000, True, "rank_products", _interplay(RANK_VALUES)
     ),
     CountedTest("bytes consumed", "3.2.2 chi-square", 100, True, "bytes", lambda counts, _: laws.even(counts)),
     CountedTest("bytes rejected", "3.2.3 scaling", 100, True, "bytes", _rejections),

@@ -6,16 +6,16 @@ Seeds are fixed, so that the answer is the same at every run. At a sample size o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from certification.statistics.battery import battery, raw
 from certification.statistics.battery.defects import CAUGHT, CAUGHT_LATE, NOT_CAUGHT, Defect, Planted, mersenne_words
+from certification.statistics.progress import Reported, silent
 
 SEED: Final = 2
 CONVINCING: Final = 1e-4
-Reported = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,15 @@ def plant_one(defect: Defect, *, seed: int = SEED, workers: int = 1) -> Planting
     return Planting(defect.name, defect.decks, name, p, bool(run.rejected) and p < CONVINCING)
 
 
-def plant(which: str, *, workers: int = 1, reported: Reported = lambda *_: None) -> list[Planting]:
+def plant(which: str, *, workers: int = 1, reported: Reported = silent) -> list[Planting]:
     """Plant the usual ones, or all."""
     defects = (*CAUGHT, *(CAUGHT_LATE if which == "all" else ()))
     plantings = []
     for done, defect in enumerate(defects, 1):
         plantings.append(plant_one(defect, workers=workers if defect in CAUGHT_LATE else 1))
         reported("defects", done, len(defects))
-    name = "raw words, linear complexity"
-    judged = raw.judge(name, mersenne_words(raw.RAW_BYTES, SEED))
-    plantings.append(Planting("MT19937, raw words", 0, name, judged.p, judged.p < CONVINCING))
+    p = raw.COMPLEXITY.judge(mersenne_words(raw.RAW_BYTES, SEED)).p
+    plantings.append(Planting("MT19937, raw words", 0, raw.COMPLEXITY.name, p, p < CONVINCING))
     return plantings
 
 

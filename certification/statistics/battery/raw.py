@@ -6,7 +6,6 @@ one bit of each word has complexity n/2 within a few, of MT19937 19,937. Its law
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -19,12 +18,6 @@ from certification.statistics.sp800_22.structure import complexity
 
 RAW_BYTES: Final = 1 << 21
 COMPLEXITY_WORDS: Final = 50_000
-
-RAW: Final = (
-    StreamTest("raw bytes", "3.2.2 chi-square", RAW_BYTES, True),
-    StreamTest("raw words, uniform", "3.2.2 total distribution", RAW_BYTES, True),
-    StreamTest("raw words, linear complexity", "3.3.1", RAW_BYTES, False),
-)
 
 
 def _bytes(data: bytes) -> Judged:
@@ -58,13 +51,9 @@ def complexity_p(found: int, n: int) -> float:
     )
 
 
-_JUDGES: Final[dict[str, Callable[[bytes], Judged]]] = {
-    "raw bytes": _bytes,
-    "raw words, uniform": _words,
-    "raw words, linear complexity": _complexity,
-}
-
-
-def judge(name: str, data: bytes) -> Judged:
-    """Judge one of `RAW`."""
-    return _JUDGES[name](data)
+COMPLEXITY: Final = StreamTest("raw words, linear complexity", "3.3.1", RAW_BYTES, False, _complexity)
+RAW: Final = (
+    StreamTest("raw bytes", "3.2.2 chi-square", RAW_BYTES, True, _bytes),
+    StreamTest("raw words, uniform", "3.2.2 total distribution", RAW_BYTES, True, _words),
+    COMPLEXITY,
+)

@@ -13,7 +13,7 @@ are not those of one shuffle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -105,11 +105,8 @@ class _RoundReader:
 
     def _final(self, body: dict[str, Any]) -> None:
         opening = self._openings.pop(body["opening"], None)
-        if opening is None and self._seen.is_finished(body["opening"]):
-            self.unread["rounds that came before"] += 1
-            return
         if opening is None:
-            self.unread["finals without their opening"] += 1
+            self.unread[self._seen.why_unopened(body["opening"])] += 1
             return
         if "transcript" not in body:
             self.unread["voids that reveal no transcript"] += 1
@@ -138,15 +135,11 @@ class _RoundReader:
                 status=body["status"],
                 seat_no=int(body["seat_no"]),
                 seats=int(deal["seats"]),
-                bets=_bets(opening["seat"]["bets"]),
+                bets={row["bet"]: int(row["amount_minor"]) for row in opening["seat"]["bets"]},
                 staked_minor=int(body["staked_minor"]),
                 returned_minor=int(body["returned_minor"]),
             )
         )
-
-
-def _bets(rows: Sequence[dict[str, str]]) -> dict[str, int]:
-    return {row["bet"]: int(row["amount_minor"]) for row in rows}
 
 
 @cache

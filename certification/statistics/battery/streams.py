@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,8 @@ class StreamTest:
     clause: str
     least: int
     continuous: bool
+    judge: Callable[[Any], Judged]
+    """Judges the streams so far, or raw output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,28 +123,15 @@ class _Gaps:
         return laws.pooled(self.lengths, laws.gaps(float(self.is_hit.mean()), _GAP_CELLS))
 
 
-STREAMED: Final = (
-    StreamTest("coupon collector, cards", "3.2.2 coupon collector", 100_000, False),
-    StreamTest("coupon collector, ranks", "3.2.2 coupon collector", 10_000, False),
-    StreamTest("gaps of aces on top", "3.2.2 runs", 10_000, False),
-    StreamTest("gaps of hearts on the river", "3.2.2 runs", 10_000, False),
-    StreamTest("serial correlation", "3.2.2 serial correlation", 1_000, True),
-    StreamTest("runs about the median", "3.2.2 runs", 1_000, True),
-    StreamTest("duplicate decks", "3.2.2 duplicates", 2, False),
-    StreamTest("duplicates of nine", "3.2.2 duplicates", 100_000, False),
-    StreamTest("duplicates of five", "3.2.2 duplicates", 5_000, False),
-)
-
-
 class DeckStreams:
     """The state of these tests; fed chunk after chunk, in order."""
 
     def __init__(self) -> None:
         self._n = 0
-        self._cards = _Collector(DECK_SIZE)
-        self._ranks = _Collector(13)
-        self._aces = _Gaps(_ACES)
-        self._hearts = _Gaps(_HEARTS)
+        self.cards = _Collector(DECK_SIZE)
+        self.ranks = _Collector(13)
+        self.aces = _Gaps(_ACES)
+        self.hearts = _Gaps(_HEARTS)
         self._last = np.zeros((0, DEALT))
         self._products = np.zeros((len(_LAGS), DEALT))
         self._pairs = [0] * len(_LAGS)
@@ -155,10 +145,10 @@ class DeckStreams:
         cards = lead.cards
         self._n += len(cards)
         top = np.ascontiguousarray(cards[:, 0])
-        _collect(top, self._cards.seen, self._cards.state, self._cards.lengths)
-        _collect(top % 13, self._ranks.seen, self._ranks.state, self._ranks.lengths)
-        self._aces.feed(top)
-        self._hearts.feed(np.ascontiguousarray(cards[:, DEALT - 1]))
+        _collect(top, self.cards.seen, self.cards.state, self.cards.lengths)
+        _collect(top % 13, self.ranks.seen, self.ranks.state, self.ranks.lengths)
+        self.aces.feed(top)
+        self.hearts.feed(np.ascontiguousarray(cards[:, DEALT - 1]))
         fresh = len(cards)
         values = np.concatenate((self._last, np.array(INDEX_VALUES, np.float64)[cards]))
         for place, lag in enumerate(_LAGS):
@@ -173,38 +163,37 @@ class DeckStreams:
         self._nines.append(lead.nines)
         self._fives[lead.fives] = True
 
-    def judge(self, name: str) -> Judged:
-        """Judge one of `STREAMED` on the deals so far."""
-        return {
-            "coupon collector, cards": self._cards.judge,
-            "coupon collector, ranks": self._ranks.judge,
-            "gaps of aces on top": self._aces.judge,
-            "gaps of hearts on the river": self._hearts.judge,
-            "serial correlation": self._serial,
-            "runs about the median": self._runs,
-            "duplicate decks": self._duplicate_decks,
-            "duplicates of nine": self._duplicate_nines,
-            "duplicates of five": self._duplicate_fives,
-        }[name]()
-
-    def _serial(self) -> Judged:
+    def serial(self) -> Judged:
         """Of nine places and three lags; each product has mean 0 and variance that of a card, squared."""
         variance = sum(value**2 for value in INDEX_VALUES) / DECK_SIZE
         scores = self._products / variance / np.sqrt(np.array(self._pairs))[:, None]
         return laws.chi_square(float((scores**2).sum()), scores.size)
 
-    def _runs(self) -> Judged:
+    def runs(self) -> Judged:
         """A run goes on with probability 1/2: cards above and below the median are equally many."""
         pairs = self._pairs[0]
         return laws.chi_square(float((((2 * self._alike - pairs) ** 2) / pairs).sum()), DEALT)
 
-    def _duplicate_decks(self) -> Judged:
+    def duplicate_decks(self) -> Judged:
         repeats = self._n - len(np.unique(np.concatenate(self._decks)))
         # 52! decks, and a hash of 64 bits of them
         return laws.poisson(repeats, math.comb(self._n, 2) * (1 / math.factorial(DECK_SIZE) + 2.0**-64))
 
-    def _duplicate_nines(self) -> Judged:
+    def duplicate_nines(self) -> Judged:
         return laws.repeats(self._n, len(np.unique(np.concatenate(self._nines))), math.comb(DECK_SIZE, DEALT))
 
-    def _duplicate_fives(self) -> Judged:
+    def duplicate_fives(self) -> Judged:
         return laws.repeats(self._n, int(np.count_nonzero(self._fives)), laws.HANDS_OF_FIVE)
+
+
+STREAMED: Final = (
+    StreamTest("coupon collector, cards", "3.2.2 coupon collector", 100_000, False, lambda found: found.cards.judge()),
+    StreamTest("coupon collector, ranks", "3.2.2 coupon collector", 10_000, False, lambda found: found.ranks.judge()),
+    StreamTest("gaps of aces on top", "3.2.2 runs", 10_000, False, lambda found: found.aces.judge()),
+    StreamTest("gaps of hearts on the river", "3.2.2 runs", 10_000, False, lambda found: found.hearts.judge()),
+    StreamTest("serial correlation", "3.2.2 serial correlation", 1_000, True, DeckStreams.serial),
+    StreamTest("runs about the median", "3.2.2 runs", 1_000, True, DeckStreams.runs),
+    StreamTest("duplicate decks", "3.2.2 duplicates", 2, False, DeckStreams.duplicate_decks),
+    StreamTest("duplicates of nine", "3.2.2 duplicates", 100_000, False, DeckStreams.duplicate_nines),
+    StreamTest("duplicates of five", "3.2.2 duplicates", 5_000, False, DeckStreams.duplicate_fives),
+)

@@ -13,13 +13,13 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from certification.processes import over
-from certification.replay import whole_number
+from certification.replay import refused, whole_number
 from certification.rtp.compiled import Bytes
 from certification.statistics import progress
 from certification.statistics.sp800_22 import levels, reading, suite
@@ -45,14 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         count = arguments.sequences or max(1, min(held // length, levels.SEQUENCES_MOST))
         results, cpu_s = _run(reading.read_sequences(path, form, length, count), count, variant, arguments.workers)
     except (OSError, reading.SequenceError) as error:
-        sys.stderr.write(f"certify sp800-22: {error}\n")
-        return 2
+        return refused("sp800-22", error)
     verdict = levels.judge(results, arguments.alpha)
+    report = _SuiteReport(path, form, length, variant, results, verdict)
     if arguments.json:
-        document = _document(path, form, length, variant, results, verdict, cpu_s)
-        sys.stdout.write(json.dumps(document, indent=1, sort_keys=True) + "\n")
+        sys.stdout.write(json.dumps(report.document(cpu_s), indent=1, sort_keys=True) + "\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in _emit(path, form, length, variant, results, verdict))
+        sys.stdout.writelines(f"{line}\n" for line in report.emit())
         sys.stdout.write(f"CPU: {cpu_s:.2f} s, {cpu_s / (count * length) * 1e6:.3f} s for 1,000,000 bits\n")
     return {"passed": 0, "failed": 1}.get(verdict.word, 2)
 
@@ -76,66 +75,62 @@ def timed(bits: Bytes, variant: suite.Variant) -> tuple[list[suite.PValue], floa
     return values, time.process_time() - started
 
 
-def _document(
-    path: Path,
-    form: str,
-    length: int,
-    variant: suite.Variant,
-    results: Sequence[Sequence[suite.PValue]],
-    verdict: levels.SuiteVerdict,
-    cpu_s: float,
-) -> dict[str, Any]:
-    return {
-        "file": path.name,
-        "format": form,
-        "bits": length,
-        "sequences": len(results),
-        "variant": asdict(variant),
-        "p_values": [
-            {"test": value.test, "part": value.part, "p": [values[place].p for values in results]}
-            | ({"reason": value.reason} if value.reason else {})
-            for place, value in enumerate(results[0])
-        ],
-        "verdict": asdict(verdict),
-        "cpu_s": round(cpu_s, 3),
-    }
+@dataclass(frozen=True, slots=True)
+class _SuiteReport:
+    """What was read, and the verdict over it."""
 
+    path: Path
+    form: str
+    length: int
+    variant: suite.Variant
+    results: Sequence[Sequence[suite.PValue]]
+    verdict: levels.SuiteVerdict
 
-def _emit(
-    path: Path,
-    form: str,
-    length: int,
-    variant: suite.Variant,
-    results: Sequence[Sequence[suite.PValue]],
-    verdict: levels.SuiteVerdict,
-) -> Iterator[str]:
-    yield f"{path.name}: {len(results):,} sequences of {length:,} bits, read as {form}"
-    yield f"constants: {variant.name}; divisor of the spectral test {variant.dft_divisor:g}"
-    yield ""
-    if len(results) == 1:
-        yield f"{'section':<9}{'test':<28}{'part':<12}{'p':>10}"
-        sections = {test.name: test.section for test in suite.TESTS}
-        for value in results[0]:
-            result = f"{value.p:>10.6f}" if value.p is not None else f"  not applicable: {value.reason}"
-            yield f"{sections[value.test]:<9}{value.test:<28}{value.part:<12}{result}"
-    else:
-        yield f"{'test':<28}{'part':<12}{'passed':>14}{'floor':>9}{'P_T':>10}"
-        yield from map(_row, verdict.families)
+    def document(self, cpu_s: float) -> dict[str, Any]:
+        return {
+            "file": self.path.name,
+            "format": self.form,
+            "bits": self.length,
+            "sequences": len(self.results),
+            "variant": asdict(self.variant),
+            "p_values": [
+                {"test": value.test, "part": value.part, "p": [values[place].p for values in self.results]}
+                | ({"reason": value.reason} if value.reason else {})
+                for place, value in enumerate(self.results[0])
+            ],
+            "verdict": asdict(self.verdict),
+            "cpu_s": round(cpu_s, 3),
+        }
+
+    def emit(self) -> Iterator[str]:
+        results, verdict = self.results, self.verdict
+        yield f"{self.path.name}: {len(results):,} sequences of {self.length:,} bits, read as {self.form}"
+        yield f"constants: {self.variant.name}; divisor of the spectral test {self.variant.dft_divisor:g}"
         yield ""
+        if len(results) == 1:
+            yield f"{'section':<9}{'test':<28}{'part':<12}{'p':>10}"
+            sections = {test.name: test.section for test in suite.TESTS}
+            for value in results[0]:
+                result = f"{value.p:>10.6f}" if value.p is not None else f"  not applicable: {value.reason}"
+                yield f"{sections[value.test]:<9}{value.test:<28}{value.part:<12}{result}"
+        else:
+            yield f"{'test':<28}{'part':<12}{'passed':>14}{'floor':>9}{'P_T':>10}"
+            yield from map(_row, verdict.families)
+            yield ""
+            yield (
+                f"below the publication's floor: {verdict.below_floor} of {len(verdict.families)} "
+                f"(a good generator: {verdict.below_floor_expected:.2f} on average)"
+            )
+            yield f"uniformity P_T below {levels.UNIFORMITY_FLOOR}: {verdict.below_uniformity}"
+        yield ""
+        yield from (f"caution: {caution}" for caution in verdict.cautions)
+        for name in verdict.rejected:
+            yield f"rejected: {name}"
+        judged = sum(family.applicable > 0 for family in verdict.families)
         yield (
-            f"below the publication's floor: {verdict.below_floor} of {len(verdict.families)} "
-            f"(a good generator: {verdict.below_floor_expected:.2f} on average)"
+            f"{verdict.word} at a family level of {verdict.alpha:g} (Holm); "
+            f"{judged} of {len(verdict.families)} p-values are applicable"
         )
-        yield f"uniformity P_T below {levels.UNIFORMITY_FLOOR}: {verdict.below_uniformity}"
-    yield ""
-    yield from (f"caution: {caution}" for caution in verdict.cautions)
-    for name in verdict.rejected:
-        yield f"rejected: {name}"
-    judged = sum(family.applicable > 0 for family in verdict.families)
-    yield (
-        f"{verdict.word} at a family level of {verdict.alpha:g} (Holm); "
-        f"{judged} of {len(verdict.families)} p-values are applicable"
-    )
 
 
 def _row(family: levels.Family) -> str:

@@ -85,15 +85,8 @@ def judge(sequences: Sequence[Sequence[PValue]], alpha: float) -> SuiteVerdict:
     families = tuple(_family(*name, len(sequences), p_values) for name, p_values in found.items())
     rejected = holm(_members(families, found, alone=len(sequences) == 1), alpha)
     count = len(sequences)
-    cautions = [
-        CAUTIONS[word]
-        for word, holds in (
-            ("one", count == 1),
-            ("few", 1 < count < UNIFORMITY_LEAST),
-            ("many", count > SEQUENCES_MOST),
-        )
-        if holds
-    ]
+    size = "one" if count == 1 else "few" if count < UNIFORMITY_LEAST else "many" if count > SEQUENCES_MOST else ""
+    cautions = [CAUTIONS[size]] if size else []
     missing = sum(not family.applicable for family in families)
     if missing:
         cautions.append(f"{missing} of {len(families)} p-values are not applicable: no verdict on these")

@@ -13,6 +13,7 @@ from rgs.devkit.conformance.wallet_kit import (
     ACCEPTED,
     AMOUNT_MINOR,
     DUPLICATE,
+    PAYOUT,
     ROLLED_BACK,
     WalletKit,
     changed,
@@ -47,7 +48,7 @@ async def debit_takes_money(kit: WalletKit) -> None:
 async def credit_gives_money(kit: WalletKit) -> None:
     """A credit is accepted, gives its amount, and its receipt says so."""
     before = await kit.balance()
-    transfer = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT)
+    transfer = kit.transfer(PAYOUT)
     receipt = receipt_of(await kit.credit(transfer), transfer, ACCEPTED)
     expected = before + AMOUNT_MINOR
     demand(receipt.balance_after_minor == expected, f"balance_after {receipt.balance_after_minor}, not {expected}")
@@ -57,8 +58,7 @@ async def credit_gives_money(kit: WalletKit) -> None:
 async def credit_of_nothing(kit: WalletKit) -> None:
     """A credit of 0 is entered like any other."""
     async with kit.moves(0):
-        transfer = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=0)
-        receipt_of(await kit.credit(transfer), transfer, ACCEPTED)
+        await kit.given(amount_minor=0)
 
 
 async def debit_repeat(kit: WalletKit) -> None:
@@ -71,8 +71,7 @@ async def debit_repeat(kit: WalletKit) -> None:
 
 async def credit_repeat(kit: WalletKit) -> None:
     """A repeated credit is DUPLICATE and gives nothing more."""
-    transfer = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT)
-    receipt_of(await kit.credit(transfer), transfer, ACCEPTED)
+    transfer = await kit.given()
     async with kit.moves(0):
         for _ in range(3):
             receipt_of(await kit.credit(transfer), transfer, DUPLICATE)
@@ -92,21 +91,18 @@ async def repeat_same_answer(kit: WalletKit) -> None:
 
 async def attempt_id_ignored(kit: WalletKit) -> None:
     """No rule depends on the attempt id."""
-    before, attempt = await kit.balance(), kit.new_id()
-    first, second = kit.transfer(), kit.transfer()
-    receipt_of(await kit.debit(first, attempt_id=attempt), first, ACCEPTED)
-    receipt_of(await kit.debit(second, attempt_id=attempt), second, ACCEPTED)
-    await kit.demand_moved(before, -2 * AMOUNT_MINOR)
+    attempt = kit.new_id()
+    async with kit.moves(-2 * AMOUNT_MINOR):
+        for transfer in (kit.transfer(), kit.transfer()):
+            receipt_of(await kit.debit(transfer, attempt_id=attempt), transfer, ACCEPTED)
 
 
 async def seamless_purposes(kit: WalletKit) -> None:
     """Bets and returns of a round move money."""
-    before, round_reference = await kit.balance(), kit.new_id()
-    bet = kit.transfer(pb.TRANSFER_PURPOSE_BET, round_reference=round_reference)
-    back = kit.transfer(pb.TRANSFER_PURPOSE_RETURN, round_reference=round_reference)
-    receipt_of(await kit.debit(bet), bet, ACCEPTED)
-    receipt_of(await kit.credit(back), back, ACCEPTED)
-    await kit.demand_moved(before, 0)
+    round_reference = kit.new_id()
+    async with kit.moves(0):
+        await kit.taken(purpose=pb.TRANSFER_PURPOSE_BET, round_reference=round_reference)
+        await kit.given(pb.TRANSFER_PURPOSE_RETURN, round_reference=round_reference)
 
 
 async def round_ended(kit: WalletKit) -> None:
@@ -114,8 +110,7 @@ async def round_ended(kit: WalletKit) -> None:
     bet = await kit.taken(purpose=pb.TRANSFER_PURPOSE_BET, round_reference=kit.new_id())
     async with kit.moves(0):
         lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
-        back = kit.transfer(pb.TRANSFER_PURPOSE_RETURN, **lost)
-        receipt_of(await kit.credit(back), back, ACCEPTED)
+        back = await kit.given(pb.TRANSFER_PURPOSE_RETURN, **lost)
         receipt_of(await kit.credit(back), back, DUPLICATE)
 
 
@@ -125,7 +120,7 @@ async def balances_add_up(kit: WalletKit) -> None:
     for number in range(1, 4):
         debit, credit = (
             kit.transfer(amount_minor=number * 100),
-            kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=number * 200),
+            kit.transfer(PAYOUT, amount_minor=number * 200),
         )
         for answered, transfer, moved in (
             (await kit.debit(debit), debit, -debit.amount_minor),
@@ -156,7 +151,7 @@ def conflict(
     async def tried(kit: WalletKit) -> None:
         named = {"player": kit.second_player, "currency": kit.other_currency, "reference": kit.new_id()}
         transfer = kit.transfer(first, round_reference=kit.new_id() if first == pb.TRANSFER_PURPOSE_BET else "")
-        accepted = await (kit.credit if first == pb.TRANSFER_PURPOSE_PAYOUT else kit.debit)(transfer)
+        accepted = await (kit.credit if first == PAYOUT else kit.debit)(transfer)
         receipt_of(accepted, transfer, ACCEPTED)
         other = {field: value or named.get(field, kit.new_id()) for field, value in fields.items()}
         async with kit.moves(0):
@@ -177,14 +172,14 @@ CONFLICTS: Final = (
         "credit_amount",
         "A credit's id with another amount is a conflict",
         "credit",
-        pb.TRANSFER_PURPOSE_PAYOUT,
+        PAYOUT,
         amount_minor=_OTHER,
     ),
-    conflict("debit_as_credit", "A debit's id in a credit is a conflict", "credit", purpose=pb.TRANSFER_PURPOSE_PAYOUT),
+    conflict("debit_as_credit", "A debit's id in a credit is a conflict", "credit", purpose=PAYOUT),
     conflict(
         "credit_as_debit",
         "A credit's id in a debit is a conflict",
-        first=pb.TRANSFER_PURPOSE_PAYOUT,
+        first=PAYOUT,
         purpose=pb.TRANSFER_PURPOSE_PURCHASE,
     ),
     conflict(
@@ -197,7 +192,7 @@ CONFLICTS: Final = (
         "rollback_credit",
         "A credit cannot be rolled back",
         "rollback",
-        pb.TRANSFER_PURPOSE_PAYOUT,
+        PAYOUT,
         purpose=pb.TRANSFER_PURPOSE_PURCHASE,
     ),
 )
@@ -247,11 +242,9 @@ async def debit_after_rollback(kit: WalletKit) -> None:
 
 async def rollback_refused_debit(kit: WalletKit) -> None:
     """A rollback of a refused debit gives nothing."""
-    before = await kit.balance()
-    transfer = kit.transfer(amount_minor=before - before % 100 + 100)
-    demand_reason(await kit.debit(transfer), "INSUFFICIENT_FUNDS")
-    receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        transfer = await kit.refused()
+        receipt_of(await kit.rollback(transfer), transfer, ROLLED_BACK)
 
 
 # --- amounts, currencies, names ---------------------------------------------------------------------------------------
@@ -267,9 +260,7 @@ async def amount_negative(kit: WalletKit) -> None:
     """Amounts below 0 are refused."""
     async with kit.moves(0):
         demand_reason(await kit.debit(kit.transfer(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
-        demand_reason(
-            await kit.credit(kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD"
-        )
+        demand_reason(await kit.credit(kit.transfer(PAYOUT, amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
         demand_reason(await kit.rollback(kit.transfer(amount_minor=-AMOUNT_MINOR)), "INVALID_FIELD")
 
 
@@ -290,8 +281,7 @@ async def precision(kit: WalletKit) -> None:
     async with kit.moves(101 - 101 - 333 - 199):
         for amount_minor in (101, 333, 199):
             await kit.taken(amount_minor=amount_minor)
-        credit = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=101)
-        receipt_of(await kit.credit(credit), credit, ACCEPTED)
+        await kit.given(amount_minor=101)
 
 
 async def currency_other(kit: WalletKit) -> None:
@@ -299,7 +289,7 @@ async def currency_other(kit: WalletKit) -> None:
     async with kit.moves(0):
         reasons = ("CURRENCY_MISMATCH", "ACCOUNT_UNKNOWN")
         demand_reason(await kit.debit(kit.transfer(currency=kit.other_currency)), *reasons)
-        demand_reason(await kit.credit(kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, currency=kit.other_currency)), *reasons)
+        demand_reason(await kit.credit(kit.transfer(PAYOUT, currency=kit.other_currency)), *reasons)
 
 
 async def currency_malformed(kit: WalletKit) -> None:
@@ -325,7 +315,7 @@ async def purpose_malformed(kit: WalletKit) -> None:
     round_reference = kit.new_id()
     for purpose, round_ in (
         (pb.TRANSFER_PURPOSE_UNSPECIFIED, ""),
-        (pb.TRANSFER_PURPOSE_PAYOUT, ""),
+        (PAYOUT, ""),
         (pb.TRANSFER_PURPOSE_BET, ""),
         (pb.TRANSFER_PURPOSE_PURCHASE, "r-1"),
     ):
@@ -338,31 +328,25 @@ async def purpose_malformed(kit: WalletKit) -> None:
 async def player_unknown(kit: WalletKit) -> None:
     """An unknown player is refused."""
     demand_reason(await kit.debit(kit.transfer(player=kit.unknown_player)), "ACCOUNT_UNKNOWN")
-    demand_reason(
-        await kit.credit(kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, player=kit.unknown_player)), "ACCOUNT_UNKNOWN"
-    )
+    demand_reason(await kit.credit(kit.transfer(PAYOUT, player=kit.unknown_player)), "ACCOUNT_UNKNOWN")
     demand_reason(await kit.reported_balance(player=kit.unknown_player), "ACCOUNT_UNKNOWN")
 
 
 async def funds_insufficient(kit: WalletKit) -> None:
     """A debit that is not covered is refused and takes nothing."""
-    before = await kit.balance()
-    demand_reason(await kit.debit(kit.transfer(amount_minor=before - before % 100 + 100)), "INSUFFICIENT_FUNDS")
-    await kit.demand_moved(before, 0)
+    async with kit.moves(0):
+        await kit.refused()
 
 
 async def refusal_final(kit: WalletKit) -> None:
     """A refused debit takes nothing later, even if it is covered then."""
-    before = await kit.balance()
-    transfer = kit.transfer(amount_minor=before - before % 100 + 100)
-    demand_reason(await kit.debit(transfer), "INSUFFICIENT_FUNDS")
-    topped_up = kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT, amount_minor=100)
-    receipt_of(await kit.credit(topped_up), topped_up, ACCEPTED)
-    again = await kit.debit(transfer)
-    if not again.reason:
-        await kit.rollback(transfer)  # a wallet that fails here must not leave the player without money
-    demand_reason(again, "INSUFFICIENT_FUNDS")
-    await kit.demand_moved(before, 100)
+    async with kit.moves(100):
+        transfer = await kit.refused()
+        await kit.given(amount_minor=100)
+        again = await kit.debit(transfer)
+        if not again.reason:
+            await kit.rollback(transfer)  # a wallet that fails here must not leave the player without money
+        demand_reason(again, "INSUFFICIENT_FUNDS")
 
 
 CHECKS: Final[tuple[ConformanceCheck[WalletKit], ...]] = (

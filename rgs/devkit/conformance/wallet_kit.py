@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rgs.devkit.conformance.kit import Answered, ContractCaller, demand, demand_accepted
+from rgs.devkit.conformance.kit import Answered, ContractCaller, demand, demand_accepted, demand_reason
 from rgs.wallet.v1 import wallet_pb2 as pb
 
 AMOUNT_MINOR: Final = 100
@@ -17,6 +17,7 @@ ACCEPTED = pb.TRANSACTION_STATUS_ACCEPTED
 DUPLICATE = pb.TRANSACTION_STATUS_DUPLICATE
 ROLLED_BACK = pb.TRANSACTION_STATUS_ROLLED_BACK
 REFUSED = pb.TRANSACTION_STATUS_REFUSED
+PAYOUT = pb.TRANSFER_PURPOSE_PAYOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,19 @@ class WalletKit:
         """Debit the player. Returns the transfer, which was accepted."""
         transfer = self.transfer(**changed)
         receipt_of(await self.debit(transfer), transfer, ACCEPTED)
+        return transfer
+
+    async def given(self, purpose: pb.TransferPurpose.ValueType = PAYOUT, **changed: Any) -> pb.Transfer:
+        """Credit the player. Returns the transfer, which was accepted."""
+        transfer = self.transfer(purpose, **changed)
+        receipt_of(await self.credit(transfer), transfer, ACCEPTED)
+        return transfer
+
+    async def refused(self) -> pb.Transfer:
+        """Try a debit above the balance. Returns the transfer, which was refused."""
+        before = await self.balance()
+        transfer = self.transfer(amount_minor=before - before % 100 + 100)
+        demand_reason(await self.debit(transfer), "INSUFFICIENT_FUNDS")
         return transfer
 
 

@@ -11,30 +11,27 @@ from rgs.devkit.conformance.wallet_kit import (
     AMOUNT_MINOR,
     DUPLICATE,
     PARALLEL,
+    PAYOUT,
     REFUSED,
     ROLLED_BACK,
     WalletKit,
     receipt_of,
 )
-from rgs.wallet.v1 import wallet_pb2 as pb
 
 # --- lookups ----------------------------------------------------------------------------------------------------------
 
 
 async def lookup_transaction(kit: WalletKit) -> None:
     """GetTransaction answers with the entry of a transaction."""
-    taken, undone, given = await kit.taken(), await kit.taken(), kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT)
+    taken, undone, given = await kit.taken(), await kit.taken(), await kit.given()
     receipt_of(await kit.rollback(undone), undone, ROLLED_BACK)
-    receipt_of(await kit.credit(given), given, ACCEPTED)
     for transfer, status in ((taken, ACCEPTED), (undone, ROLLED_BACK), (given, ACCEPTED)):
         receipt_of(await kit.stands(transfer), transfer, status)
 
 
 async def lookup_refused(kit: WalletKit) -> None:
     """GetTransaction finds a refused debit."""
-    before = await kit.balance()
-    transfer = kit.transfer(amount_minor=before - before % 100 + 100)
-    demand_reason(await kit.debit(transfer), "INSUFFICIENT_FUNDS")
+    transfer = await kit.refused()
     receipt_of(await kit.stands(transfer), transfer, REFUSED)
 
 
@@ -80,7 +77,7 @@ async def parallel_debits(kit: WalletKit) -> None:
     ):
         receipt_of(answered, transfer, ACCEPTED)
     await kit.demand_moved(before, -PARALLEL * AMOUNT_MINOR)
-    back = [kit.transfer(pb.TRANSFER_PURPOSE_PAYOUT) for _ in range(PARALLEL)]
+    back = [kit.transfer(PAYOUT) for _ in range(PARALLEL)]
     await asyncio.gather(*(kit.credit(transfer) for transfer in back))
     await kit.demand_moved(before, 0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -110,14 +111,11 @@ def verify_wallet(path: Path, sessions: Sequence[PlayedSession]) -> int:
     for session in sessions:
         due[session.player] += session.view.paid_out_minor - session.view.bought_minor
     moved: Counter[str] = Counter()
-    store = WalletStore(path)
-    try:
+    with closing(WalletStore(path)) as store:
         store.verify()
         for entry in store.rows():
             if entry.kind != "opening":
                 moved[entry.player] += entry.transfer_minor
-    finally:
-        store.close()
     for player in sorted(due.keys() | moved.keys()):
         if moved[player] != due[player]:
             raise DemoError(f"the wallet moved {moved[player]} for {player}, its sessions come to {due[player]}")

@@ -8,8 +8,8 @@ first check that fails is a DemoError.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
 import grpc
@@ -36,8 +36,22 @@ class DemoError(RgsError, reason="DEMO_FAILED"):
     """A check of the demo has failed."""
 
 
-def verify_figures(what: str, found: Mapping[str, Any], due: Mapping[str, Any]) -> None:
-    """DemoError naming the first figure of `due` that was found otherwise, or not at all."""
+def verify_figures(
+    what: str, found: Mapping[str, Any], sessions: Sequence[PlayedSession], further: Mapping[str, Any]
+) -> None:
+    """DemoError naming the first figure that was found otherwise, or not at all: of those of the sessions that were
+    played, and the further ones.
+    """
+    rounds = sum(len(session.rounds) for session in sessions)
+    due = {
+        "rounds_verified": rounds,
+        "rounds_failed": 0,
+        "rounds_open": 0,
+        "sessions": len(sessions),
+        "draws_in_rounds": rounds,
+        "draws_exposed": 0,
+        **further,
+    }
     for name, value in due.items():
         if found.get(name) != value:
             raise DemoError(f"{what}: {name} is {found.get(name)}, expected is {value}")
@@ -90,32 +104,25 @@ class PlayedSession:
             raise DemoError(f"session {self.view.session_id}: {otherwise}", session_id=self.view.session_id)
 
 
+@dataclass(eq=False)
 class DemoPlayer:
     """Plays one game under one pseudonym, by unary calls or by the stream.
 
     `on_silence` is called before a request is repeated; it raises if that is pointless.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        game: str,
-        player: str,
-        *,
-        by_stream: bool,
-        on_silence: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._client = client
-        self._game = game
-        self._player = player
-        self._by_stream = by_stream
-        self._on_silence = on_silence
-        self._end: EndParticipationRequest | None = None
-        self._purchase: BuyParticipationRequest | None = None
-        self.sessions: list[PlayedSession] = []
-        self.played = 0
-        self.repeats = 0
-        """Requests sent again with the same request id."""
+    client: Client
+    game: str
+    player: str
+    _: KW_ONLY
+    by_stream: bool
+    on_silence: Callable[[], None] = lambda: None
+    sessions: list[PlayedSession] = field(default_factory=list, init=False)
+    played: int = field(default=0, init=False)
+    repeats: int = field(default=0, init=False)
+    """Requests sent again with the same request id."""
+    _end: EndParticipationRequest | None = field(default=None, init=False)
+    _purchase: BuyParticipationRequest | None = field(default=None, init=False)
 
     def play_to(self, rounds: int, reported: Callable[[], None]) -> None:
         """Play until so many rounds are played in all. A participation that is used up leads to a further session.
@@ -138,7 +145,7 @@ class DemoPlayer:
     def play_on(self, rounds: int, reported: Callable[[], None]) -> None:
         """As `play_to`, but only with the money in the participation: no call of wallet or regulator."""
         session = self.sessions[-1]
-        way = StreamRounds(self._client) if self._by_stream else UnaryRounds(self._client)
+        way = StreamRounds(self.client) if self.by_stream else UnaryRounds(self.client)
         try:
             while self.played < rounds and self._has_enough(session):
                 self._play_round(session, way, self.played)
@@ -149,7 +156,7 @@ class DemoPlayer:
 
     def leave(self) -> None:
         """End the participation and close the session."""
-        client, session = self._client, self.sessions[-1]
+        client, session = self.client, self.sessions[-1]
         self._settle_purchase()
         ended = self._ask(client.sessions.EndParticipation, self._end_request())
         self._end = None
@@ -162,24 +169,24 @@ class DemoPlayer:
 
     def try_to_leave(self) -> None:
         """End the participation until the server answers that the wallet is silent; `leave` repeats the request."""
-        self._until_silent(self._client.sessions.EndParticipation, self._end_request())
+        self._until_silent(self.client.sessions.EndParticipation, self._end_request())
 
     def try_to_buy(self) -> None:
         """Buy until the server answers that the wallet is silent; `play_to` repeats the request."""
-        self._purchase = self._client.requests.buy(self.sessions[-1].view, TOP_UP_MINOR)
-        self._until_silent(self._client.sessions.BuyParticipation, self._purchase)
+        self._purchase = self.client.requests.buy(self.sessions[-1].view, TOP_UP_MINOR)
+        self._until_silent(self.client.sessions.BuyParticipation, self._purchase)
 
     def _until_silent(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> None:
         last = time.monotonic() + PATIENCE_S
         while True:
             try:
-                self._client.call_once(method, request)
+                self.client.call_once(method, request)
             except OutcomeUnknownError as error:
                 if error.reason == WALLET_SILENT:
                     return
                 self._pause(error, last)
             else:
-                raise DemoError(f"{self._player} got an answer while the wallet was silent")
+                raise DemoError(f"{self.player} got an answer while the wallet was silent")
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -188,27 +195,27 @@ class DemoPlayer:
         last = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return self._client.call_once(method, request)
+                return self.client.call_once(method, request)
             except OutcomeUnknownError as error:
                 self._pause(error, last)
 
     def _pause(self, error: OutcomeUnknownError, last: float) -> None:
-        self._on_silence()
+        self.on_silence()
         if time.monotonic() > last:
             raise error
         self.repeats += 1
         time.sleep(PAUSE_S)
 
     def _open(self) -> None:
-        request = self._client.requests.open(self._game, self._player, CURRENCY, f"{self._player}.{self._game}")
-        answer = self._ask(self._client.sessions.OpenSession, request)
-        session = PlayedSession(self._game, self._player, answer.session, others=[answer.statement])
+        request = self.client.requests.open(self.game, self.player, CURRENCY, f"{self.player}.{self.game}")
+        answer = self._ask(self.client.sessions.OpenSession, request)
+        session = PlayedSession(self.game, self.player, answer.session, others=[answer.statement])
         session.expect(bool(answer.session.regulator_session_id), "has no id of the regulator")
         self.sessions.append(session)
         self._buy(BUY_IN_MINOR)
 
     def _buy(self, amount_minor: int) -> None:
-        self._purchase = self._client.requests.buy(self.sessions[-1].view, amount_minor)
+        self._purchase = self.client.requests.buy(self.sessions[-1].view, amount_minor)
         self._settle_purchase()
 
     def _settle_purchase(self) -> None:
@@ -217,7 +224,7 @@ class DemoPlayer:
             return
         session, request = self.sessions[-1], self._purchase
         due_minor = session.view.balance_minor + request.amount_minor
-        answer = self._ask(self._client.sessions.BuyParticipation, request)
+        answer = self._ask(self.client.sessions.BuyParticipation, request)
         self._purchase = None
         session.view = answer.session
         session.others.append(answer.statement)
@@ -225,7 +232,7 @@ class DemoPlayer:
 
     def _end_request(self) -> EndParticipationRequest:
         if self._end is None:
-            self._end = self._client.requests.end(self.sessions[-1].view)
+            self._end = self.client.requests.end(self.sessions[-1].view)
         return self._end
 
     def _can_buy_on(self) -> bool:
@@ -242,8 +249,8 @@ class DemoPlayer:
         return session.view.largest_ante_minor >= (1 if topped_up else COMFORTABLE_ANTE_MINOR)
 
     def _play_round(self, session: PlayedSession, way: UnaryRounds, number: int) -> None:
-        before, requests = session.view, self._client.requests
-        started = way.start_round(requests.start(before, stakes(self._game, number, before.largest_ante_minor)))
+        before, requests = session.view, self.client.requests
+        started = way.start_round(requests.start(before, stakes(self.game, number, before.largest_ante_minor)))
         session.view, round_, final = started.session, started.round, b""
         session.expect(len(round_.commitment) == 32 and bool(started.opening), "a round began without its opening")
         while not final:

@@ -50,9 +50,10 @@ class Child:
         """Wait until it accepts calls. UnavailableError if it ends before that, or takes too long."""
         self._await(self._listening, 1)
 
-    def verify_running(self) -> None:
+    def verify_running(self, when: str = "while it was needed") -> None:
         """UnavailableError, with the last line of its output, if it has ended."""
-        self._verify_running("while it was needed")
+        if (status := self._process.poll()) is not None:
+            raise self._failure(f"ended with status {status} {when}")
 
     def stop(self) -> None:
         """Send SIGTERM and wait. UnavailableError if it does not end in time with status 0."""
@@ -69,10 +70,6 @@ class Child:
         """Send SIGKILL, which stands for a power failure."""
         self._process.kill()
         self._process.wait()
-
-    def _verify_running(self, when: str) -> None:
-        if (status := self._process.poll()) is not None:
-            raise self._failure(f"ended with status {status} {when}")
 
     def _await(self, beginning: str, due: int) -> None:
         """Wait until `due` lines of its output start with `beginning`. UnavailableError if it ends or is too slow."""

@@ -37,7 +37,7 @@ class ServerProcess(Child):
                 _HEALTH_CHECK, HealthCheckRequest.SerializeToString, HealthCheckResponse.FromString
             )
             while time.monotonic() < last:
-                self._verify_running("before it served")
+                self.verify_running("before it served")
                 try:
                     answer = check(HealthCheckRequest(), timeout=1, wait_for_ready=True)
                 except grpc.RpcError:

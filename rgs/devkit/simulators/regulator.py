@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -28,7 +28,7 @@ from rgs.core.errors import (
     RgsError,
 )
 from rgs.devkit.simulators.faults import Call, Fault, Faults
-from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
+from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError, copied
 from rgs.ports import regulator as port
 from rgs.regulator.v1 import regulator_pb2 as pb
 from rgs.store.regulator import RegulatorStore, RegulatorTransaction
@@ -97,7 +97,7 @@ class SimulatedRegulator(Simulator):
         cap_minor = request.participation_cap_minor
         if cap_minor > 0 and self._commit_if_due(call, Fault.NO_CAP, request):
             cap_minor = NO_CAP_MINOR
-        opening = _copied(
+        opening = copied(
             port.SessionOpening,
             request,
             test_regulator_allowed=True,  # the game server decides that: it knows what system answers
@@ -106,32 +106,26 @@ class SimulatedRegulator(Simulator):
         )
         granted = await self._book.open_session(opening)
         issued = self._issued(granted.regulator_session_id, call, request)
-        return pb.OpenSessionResponse(
-            transaction_id=request.transaction_id, regulator_session_id=issued, test_regulator=self._test_regulator
-        )
+        return pb.OpenSessionResponse(regulator_session_id=issued)
 
     async def _buy(self, request: pb.BuyParticipationRequest, call: Call) -> pb.BuyParticipationResponse:
-        purchase = _copied(port.Purchase, request, purchase_ms=self._time(request.purchase_time, call, request))
+        purchase = copied(port.Purchase, request, purchase_ms=self._time(request.purchase_time, call, request))
         right = await self._book.buy_participation(purchase)
         issued = self._issued(right.regulator_participation_id, call, request)
-        return pb.BuyParticipationResponse(
-            transaction_id=request.transaction_id,
-            regulator_participation_id=issued,
-            test_regulator=self._test_regulator,
-        )
+        return pb.BuyParticipationResponse(regulator_participation_id=issued)
 
     async def _end(self, request: pb.EndParticipationRequest, call: Call) -> pb.EndParticipationResponse:
-        end = _copied(port.ParticipationEnd, request, end_ms=self._time(request.end_time, call, request))
+        end = copied(port.ParticipationEnd, request, end_ms=self._time(request.end_time, call, request))
         try:
             await self._book.end_participation(end)
         except ParticipationEndedError:
             if not self._commit_if_due(call, Fault.ENDS_TWICE, request):
                 raise
-        return pb.EndParticipationResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
+        return pb.EndParticipationResponse()
 
     async def _report(self, request: pb.ReportStagesRequest, call: Call) -> pb.ReportStagesResponse:
         stages = [
-            _copied(port.StageReport, stage, session_id="", end_ms=self._time(stage.end_time, call, request))
+            copied(port.StageReport, stage, session_id="", end_ms=self._time(stage.end_time, call, request))
             for stage in request.stages
         ]
         if any(
@@ -142,12 +136,12 @@ class SimulatedRegulator(Simulator):
         if self._commit_if_due(call, Fault.CHANGED_HASH, request):
             stages = [replace(stage, final_hash=stage.final_hash[::-1]) for stage in stages]
         await self._book.report_stages(request.transaction_id, stages)
-        return pb.ReportStagesResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
+        return pb.ReportStagesResponse()
 
     async def _align(self, request: pb.AlignDayRequest, _call: Call) -> pb.AlignDayResponse:
-        alignment = _copied(port.DayAlignment, request, totals=_copied(port.DayTotals, request.totals))
+        alignment = copied(port.DayAlignment, request, totals=copied(port.DayTotals, request.totals))
         await self._book.align_day(alignment)
-        return pb.AlignDayResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
+        return pb.AlignDayResponse()
 
     async def _close_session(self, request: pb.CloseSessionRequest, call: Call) -> pb.CloseSessionResponse:
         close_ms = self._time(request.close_time, call, request)
@@ -158,13 +152,13 @@ class SimulatedRegulator(Simulator):
         except ParticipationOpenError:
             if not self._commit_if_due(call, Fault.CLOSES_SEATED, request):
                 raise
-        return pb.CloseSessionResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
+        return pb.CloseSessionResponse()
 
     async def _report_modules(self, request: pb.ReportModulesRequest, call: Call) -> pb.ReportModulesResponse:
-        modules = tuple(_copied(port.SoftwareModule, module) for module in request.modules)
+        modules = tuple(copied(port.SoftwareModule, module) for module in request.modules)
         report_ms = self._time(request.report_time, call, request)
         await self._book.report_modules(port.ModuleReport(request.transaction_id, request.node, modules, report_ms))
-        return pb.ReportModulesResponse(transaction_id=request.transaction_id, test_regulator=self._test_regulator)
+        return pb.ReportModulesResponse()
 
     async def _get_session(self, request: pb.GetSessionRequest, _call: Call) -> pb.GetSessionResponse:
         state = await self._read(lambda book: book.session(request.regulator_session_id))
@@ -225,15 +219,16 @@ class SimulatedRegulator(Simulator):
         """Answer a request, with the false answers that all methods share. WireError, NobodyError."""
         return await super().answer(replace(method, answer=partial(self._lied, method.answer)), request, call)
 
-    async def _lied(self, method: Callable[[Any, Call], Awaitable[Message]], request: Any, call: Call) -> Message:
+    async def _lied(self, method: Callable[[Any, Call], Awaitable[Message]], request: Any, call: Call) -> Any:
         transaction_id = self.subject(request)
         if transaction_id and self._commit_if_due(call, Fault.ALIGNMENT_RUNNING, request):
             raise WireError(ALIGNMENT_RUNNING, "an alignment is running: send it again later")
         if transaction_id in self._seen and self._commit_if_due(call, Fault.CONFLICTING_RETRY, request):
             raise WireError(port.Rejection.TRANSACTION_CONFLICT, "the transaction id was used with other data")
-        response = await method(request, call)
+        response: Any = await method(request, call)
         if transaction_id:
             self._seen.add(transaction_id)
+            response.transaction_id, response.test_regulator = transaction_id, self._test_regulator
         return response
 
     def _reason(self, error: RgsError, _request: Any) -> str:
@@ -242,9 +237,3 @@ class SimulatedRegulator(Simulator):
         if isinstance(error, JurisdictionError):
             return port.Rejection.JURISDICTION_REFUSED
         return port.Rejection.INVALID_FIELD if isinstance(error, InvalidFieldError | FormatError) else ""
-
-
-def _copied(kind: type[State], message: Any, **given: Any) -> State:
-    """The message as a type of the port: the fields given, and all others from the message by their names."""
-    names = (found.name for found in fields(kind) if found.name not in given)  # type: ignore[arg-type]
-    return kind(**{name: getattr(message, name) for name in names}, **given)

@@ -12,9 +12,9 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -32,6 +32,8 @@ AFTER_DEADLINE_S: Final = 0.05
 """Seconds after the caller's deadline at which a delayed message takes effect."""
 RETRY_MS: Final = 500
 """Milliseconds in the RetryInfo of a refusal with UNAVAILABLE."""
+
+_Port = TypeVar("_Port")
 
 
 class WireError(Exception):
@@ -115,6 +117,12 @@ class Simulator(ABC):
             if error.field is not None:
                 metadata["field"] = error.field
             raise WireError(self._reason(error, request), error.message, metadata) from None
+
+
+def copied(kind: type[_Port], message: Any, **given: Any) -> _Port:
+    """The message as a type of the port: the fields given, and all others from the message by their names."""
+    names = (found.name for found in fields(kind) if found.name not in given)  # type: ignore[arg-type]
+    return kind(**{name: getattr(message, name) for name in names}, **given)
 
 
 def put_aside(path: Path) -> None:

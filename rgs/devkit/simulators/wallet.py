@@ -32,7 +32,7 @@ from rgs.core.errors import (
 )
 from rgs.core.times import parse_time
 from rgs.devkit.simulators.faults import Call, Fault, Faults
-from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError
+from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError, copied
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
 from rgs.ports.wallet import Receipt, TransactionStatus, Transfer, TransferPurpose, check_credit, check_debit
 from rgs.store.wallet import WalletEntry, WalletStore
@@ -188,8 +188,7 @@ class SimulatedWallet(Simulator):
 
     async def _get_balance(self, request: pb.GetBalanceRequest, call: Call) -> pb.GetBalanceResponse:
         await self._open_account(request.operator, request.player)
-        account = {"operator": request.operator, "player": request.player, "currency": request.currency}
-        balance = await self._book.get_balance(**account)
+        balance = await self._book.get_balance(**_account(request))
         more = int(self.faults.commit_if_due(call, Fault.WRONG_BALANCE, request.player))
         return pb.GetBalanceResponse(
             player=balance.player, currency=balance.currency, balance_minor=balance.balance_minor + more
@@ -197,24 +196,13 @@ class SimulatedWallet(Simulator):
 
     # --- what they share ----------------------------------------------------------------------------------------------
 
-    async def _requested(
-        self, transfer: pb.Transfer, call: Call, check: Callable[[Transfer], Transfer] = check_debit
-    ) -> Transfer:
+    async def _requested(self, transfer: pb.Transfer, call: Call, check: Callable[[Transfer], Transfer]) -> Transfer:
         """Open the account if need be. Returns the keywords for the book; a fault may change the amount."""
         await self._open_account(transfer.operator, transfer.player)
         purpose = _PURPOSES.get(transfer.purpose)
         if purpose is None:
             raise InvalidFieldError("unknown purpose", field="purpose", value=transfer.purpose)
-        requested = Transfer(
-            operator=transfer.operator,
-            player=transfer.player,
-            currency=transfer.currency,
-            amount_minor=transfer.amount_minor,
-            transaction_id=transfer.transaction_id,
-            reference=transfer.reference,
-            purpose=purpose,
-            round_reference=transfer.round_reference,
-        )
+        requested = copied(Transfer, transfer, purpose=purpose)
         if transfer.amount_minor > 0:  # the book refuses any other, unless a fault accepts it
             check(requested)
         if transfer.transaction_id not in self._skewed and transfer.amount_minor > 0:
@@ -296,5 +284,5 @@ class SimulatedWallet(Simulator):
         return next((reason for kind, reason in _REASON_OF if isinstance(error, kind)), "")
 
 
-def _account(transfer: pb.Transfer) -> dict[str, str]:
-    return {"operator": transfer.operator, "player": transfer.player, "currency": transfer.currency}
+def _account(named: pb.Transfer | pb.GetBalanceRequest) -> dict[str, str]:
+    return {"operator": named.operator, "player": named.player, "currency": named.currency}

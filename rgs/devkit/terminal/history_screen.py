@@ -27,7 +27,6 @@ from rgs.v1.common_pb2 import DecidedBy, Phase, RoundStatus, RoundView
 from rgs.v1.history_pb2 import (
     GetRoundRecordRequest,
     ListRoundsRequest,
-    ListRoundsResponse,
     RoundRecord,
     RoundSummary,
 )
@@ -52,7 +51,8 @@ class HistoryScreen:
         """Show pages and rounds until the player goes back. CallError, InputEndedError."""
         tokens = [""]
         while True:
-            page = self._page(tokens[-1])
+            request = ListRoundsRequest(player=self._player, page_size=ROWS, page_token=tokens[-1])
+            page = self._client.call(self._client.history.ListRounds, request)
             self._prompt.clear()
             self._prompt.say(self._list(page.rounds, len(tokens)), "")
             names = ["older"] * bool(page.next_page_token) + ["newer"] * (len(tokens) > 1) + ["back"]
@@ -68,10 +68,6 @@ class HistoryScreen:
                     tokens.pop()
                 case number:
                     self._show(page.rounds[int(number) - 1])
-
-    def _page(self, token: str) -> ListRoundsResponse:
-        request = ListRoundsRequest(player=self._player, page_size=ROWS, page_token=token)
-        return self._client.call(self._client.history.ListRounds, request)
 
     def _list(self, rows: Any, page: int) -> RenderableType:
         """R-5 (the whole account): date, game, stakes, winnings."""

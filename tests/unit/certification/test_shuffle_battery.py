@@ -104,17 +104,15 @@ def test_a_source_goes_to_other_processes() -> None:
 
 
 def test_raw_words_of_a_register_are_unmasked_and_good_ones_are_not() -> None:
-    name = "raw words, linear complexity"
-    bad = raw.judge(name, defects.mersenne_words(raw.RAW_BYTES, 3))
+    bad = raw.COMPLEXITY.judge(defects.mersenne_words(raw.RAW_BYTES, 3))
     assert (bad.statistic, bad.p < 1e-300) == (19_937, True)
     good = Seeded(b"raw").raw(raw.RAW_BYTES)
-    assert {name: raw.judge(name, good).p > 1e-3 for name in (test.name for test in raw.RAW)} == {
-        test.name: True for test in raw.RAW
-    }
+    judges = {test.name: test.judge for test in raw.RAW}
+    assert {name: judge(good).p > 1e-3 for name, judge in judges.items()} == dict.fromkeys(judges, True)
     stuck = bytes(byte | 1 if place % 16 == 0 else byte for place, byte in enumerate(good[:200_000]))
-    assert raw.judge("raw bytes", stuck).p < 1e-6
+    assert judges["raw bytes"](stuck).p < 1e-6
     low = np.frombuffer(good, np.dtype(">u8")) >> np.uint64(1)
-    assert raw.judge("raw words, uniform", low.astype(">u8").tobytes()).p < 1e-6
+    assert judges["raw words, uniform"](low.astype(">u8").tobytes()).p < 1e-6
 
 
 # --- where decks come from ---
@@ -265,7 +263,7 @@ def test_collectors_and_gaps_go_on_over_chunks() -> None:
         many.feed(streams.lead(chunk[start : start + 1000]))
     many.feed(streams.lead(chunk[:0]))
     for test in streams.STREAMED:
-        assert one.judge(test.name).p == pytest.approx(many.judge(test.name).p)
+        assert test.judge(one).p == pytest.approx(test.judge(many).p)
 
 
 def test_serial_correlation_by_hand() -> None:
@@ -278,7 +276,7 @@ def test_serial_correlation_by_hand() -> None:
         for lag in (1, 2, 3)
         for place in range(9)
     )
-    assert fed.judge("serial correlation").statistic == pytest.approx(total)
+    assert fed.serial().statistic == pytest.approx(total)
 
 
 def test_the_complexity_of_random_bits_has_its_exact_law() -> None:

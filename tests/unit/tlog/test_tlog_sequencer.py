@@ -154,7 +154,7 @@ async def test_a_key_that_comes_while_the_store_is_looked_at_stands_before_what_
 
     sequencer = make_sequencer(shelf, log, clock)
     await sequencer.work()
-    monkeypatch.setattr(sequencer._store, "instances", checked)
+    monkeypatch.setattr(sequencer.store, "instances", checked)
     await sequencer.work()
     assert Logged(log / "2026h1").entries[1:] == late
     await sequencer.close()

@@ -33,12 +33,12 @@ class Choice:
         return f"[{self.key}] {self.text}"
 
 
+@dataclass(frozen=True, slots=True)
 class Words:
     """The texts of one language."""
 
-    def __init__(self, language: str, texts: Mapping[str, str]) -> None:
-        self.language = language
-        self.texts = texts
+    language: str
+    texts: Mapping[str, str]
 
     def __call__(self, key: str, /, **values: object) -> str:
         """The text with its placeholders filled. KeyError if the text or a value is missing."""
