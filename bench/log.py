@@ -33,7 +33,7 @@ from rgs.store.changes import Change, Draft
 from rgs.store.sqlite.store import SqliteStore, create_store
 from rgs.tlog.sequencer import BATCH, Sequencer
 
-KEY: Final = Ed25519Signer.from_seed(b"a key of no server, for the bench")
+KEY: Final = Ed25519Signer.from_seed(b"a key of no server for the bench")
 TEXT_BYTES: Final = 900
 """Bytes of padding, to the size of a final."""
 PACE_S: Final = 0.004

@@ -71,7 +71,7 @@ def read_receipt(data: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class LogShard:
+class AuditedShard:
     """A log as it is read: its files, its checkpoint as the policy accepts it, whether others have witnessed it, where
     the leaf hashes that are looked for stand, and the SHA-256 of the leaf hashes of each bundle.
     """
@@ -110,7 +110,7 @@ class LogShard:
         return max([self.accepted.seen_s * 1000, *_times(entries)])
 
 
-def read_shard(source: LogSource, trust: Trust, wanted: frozenset[bytes]) -> LogShard:
+def read_shard(source: LogSource, trust: Trust, wanted: frozenset[bytes]) -> AuditedShard:
     """A shard, and where the wanted leaf hashes stand in it, as far as they do. SourceError; VerificationError unless
     the policy accepts it and the tiles have its root.
     """
@@ -126,7 +126,7 @@ def read_shard(source: LogSource, trust: Trust, wanted: frozenset[bytes]) -> Log
         bundles.append(_digest(hashes))
     if tree.root() != checkpoint.root:
         raise failure(TILES, "the tiles of level 0 do not have the root of the checkpoint")
-    return LogShard(source, accepted, trust.verdict(list(accepted.witnessed)), found, bundles)
+    return AuditedShard(source, accepted, trust.verdict(list(accepted.witnessed)), found, bundles)
 
 
 def _digest(hashes: Iterable[bytes]) -> bytes:
@@ -136,7 +136,7 @@ def _digest(hashes: Iterable[bytes]) -> bytes:
 class Receipts:
     """The statements of a receipt, verified down to the root, with starts from the log where the receipt has none."""
 
-    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, shards: Sequence[LogShard]) -> None:
+    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, shards: Sequence[AuditedShard]) -> None:
         self._keys = keys
         self._shards = shards
         self._started: set[str] = set()
@@ -197,7 +197,7 @@ def _is_start(envelope: bytes) -> bool:
     return b'"payloadType":"application/vnd.rgs.instance-start.v1+json"' in envelope
 
 
-def newest_ms(shards: Sequence[LogShard]) -> int:
+def newest_ms(shards: Sequence[AuditedShard]) -> int:
     """The latest time that any of the shards admits."""
     return max(shard.newest_ms for shard in shards)
 
@@ -213,7 +213,7 @@ def _times(entries: Sequence[bytes]) -> Iterator[int]:
 
 
 def judge(
-    statement: Statement, found: tuple[LogShard, int] | None, shards: Sequence[LogShard], delay_s: int
+    statement: Statement, found: tuple[AuditedShard, int] | None, shards: Sequence[AuditedShard], delay_s: int
 ) -> OmissionAnswer:
     """The answer for a statement; `found` is the shard and the place in it, None if it is missing."""
     named = f"{statement.kind.name} {statement.hash}"
@@ -238,11 +238,11 @@ def judge(
     return OmissionAnswer(_NOT_DUE, f"NOT_YET_DUE {named}: {result}")
 
 
-def _half_year(shard: LogShard) -> str:
+def _half_year(shard: AuditedShard) -> str:
     return parse_origin(shard.accepted.checkpoint.origin)[1]
 
 
-def unfinished(openings: Sequence[Statement], shards: Sequence[LogShard]) -> Iterator[str]:
+def unfinished(openings: Sequence[Statement], shards: Sequence[AuditedShard]) -> Iterator[str]:
     """The rounds of which the log holds the opening and no final, for longer than their jurisdiction allows.
 
     SourceError, VerificationError where the entries are not open to the caller. That what is found verifies, `certify
@@ -327,7 +327,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return next(status for status in (_OMITTED, _UNUSABLE, _NOT_DUE, _INCLUDED) if status in statuses)
 
 
-def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust], wanted: frozenset[bytes]) -> list[LogShard]:
+def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust], wanted: frozenset[bytes]) -> list[AuditedShard]:
     """Each shard under its policy, or all under one. A policy names no key twice, and shards may share theirs."""
     logs: list[str] = options.log
     if len(trusted) not in {1, len(logs)}:
@@ -355,14 +355,14 @@ def _read_file(path: Path) -> list[bytes]:
 
 
 def _answers(
-    statements: Sequence[Statement], shards: Sequence[LogShard], delay_s: int
+    statements: Sequence[Statement], shards: Sequence[AuditedShard], delay_s: int
 ) -> Iterator[tuple[OmissionAnswer, Statement]]:
     found = {hash_: (shard, place) for shard in shards for hash_, place in shard.places.items()}
     for one in statements:
         yield judge(one, found.get(bytes.fromhex(one.hash)), shards, delay_s), one
 
 
-def _report_unfinished(included: Sequence[Statement], shards: Sequence[LogShard]) -> None:
+def _report_unfinished(included: Sequence[Statement], shards: Sequence[AuditedShard]) -> None:
     openings = [one for one in included if one.kind.name == "round_opening"]
     try:
         for line in unfinished(openings, shards) if openings else ():

@@ -1,7 +1,7 @@
-"""grpc.health.v1: Check and HealthMonitor for each service, and for the whole server under the empty name.
+"""grpc.health.v1: Check and Watch for each service, and for the whole server under the empty name.
 
 The messages come from grpcio-health-checking. Its servicer is not used: it writes to a watcher while it holds the lock
-that every change of status needs, so that one watcher who does not read would stop all changes; and its HealthMonitor
+that every change of status needs, so that one watcher who does not read would stop all changes; and its Watch
 keeps a draining server waiting. A draining server never becomes SERVING again. Calls are limited for each certificate.
 """
 
@@ -51,7 +51,7 @@ class Health:
             "Check": grpc.unary_unary_rpc_method_handler(
                 self._check, pb.HealthCheckRequest.FromString, pb.HealthCheckResponse.SerializeToString
             ),
-            "HealthMonitor": grpc.unary_stream_rpc_method_handler(
+            "Watch": grpc.unary_stream_rpc_method_handler(
                 self._watch, pb.HealthCheckRequest.FromString, pb.HealthCheckResponse.SerializeToString
             ),
         }
@@ -70,7 +70,7 @@ class Health:
         return response
 
     async def _watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
-        await self._enter(context, "HealthMonitor")
+        await self._enter(context, "Watch")
         sent = None
         while True:
             changed, response = self._changed, self._response(request)
@@ -82,7 +82,7 @@ class Health:
             except UnavailableError as error:
                 if self._response(request) != sent:
                     continue  # the server drains: send the last status first
-                end_with(context, self._calls.status(error, f"{SERVICE}/HealthMonitor", ""))
+                end_with(context, self._calls.status(error, f"{SERVICE}/Watch", ""))
                 return
 
     async def _enter(self, context: Context, method: str) -> None:

@@ -33,7 +33,7 @@ _LATER: Final = {
     "play": "Play by hand against a running server, and see every round verified.",
     "call": "Call one method of the server, JSON in and out.",
     "simulate": "Run a wallet or a regulator's system that makes the faults of a plan.",
-    "witness": "HealthMonitor transparency logs and cosign their checkpoints.",
+    "witness": "Watch transparency logs and cosign their checkpoints.",
     "conformance": "Check a wallet or a regulator's gateway against the contract.",
 }
 _RECONCILE: Final = "Compare the record with the operator's wallet and the regulator's book."

@@ -45,7 +45,7 @@ FAILED_STATUS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class TestedPeer:
     """The system that is checked, how it is reached, and where the results go."""
 
     target: Annotated[str, typer.Option(help="host:port of the peer.")]
@@ -85,7 +85,7 @@ class WalletAccounts:
 
 @app.command("wallet")
 @grouped
-def check_wallet(peer: Peer, accounts: WalletAccounts) -> int:
+def check_wallet(peer: TestedPeer, accounts: WalletAccounts) -> int:
     """Run the checks of an operator's wallet. They move money of the test player."""
 
     async def check(channel: grpc.aio.Channel) -> list[CheckResult]:
@@ -110,7 +110,7 @@ def check_wallet(peer: Peer, accounts: WalletAccounts) -> int:
 @app.command("regulator")
 @grouped
 def check_regulator(
-    peer: Peer,
+    peer: TestedPeer,
     operator: Annotated[str, typer.Option(help="An operator that the system knows.")] = "demo-operator",
     jurisdiction: Annotated[str, typer.Option(help="The jurisdiction that the system serves.")] = "demo",
     ruleset: Annotated[str, typer.Option(help="A ruleset that the system knows.")] = "uth-solo",
@@ -139,7 +139,7 @@ def _new_id() -> Callable[[], str]:
     return lambda: format_ulid(clock.now_ms(), source.read(ULID_RANDOM_BYTES))
 
 
-def _run(name: str, peer: Peer, check: Callable[[grpc.aio.Channel], Awaitable[list[CheckResult]]]) -> int:
+def _run(name: str, peer: TestedPeer, check: Callable[[grpc.aio.Channel], Awaitable[list[CheckResult]]]) -> int:
     credentials = peer.credentials()
     check_address("target", peer.target)
 

@@ -65,7 +65,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ReportScope:
     """What part of the record is compared, and with which time limits."""
 
     period: Annotated[
@@ -126,7 +126,7 @@ class Output:
 
 @app.callback(invoke_without_command=True)
 @grouped
-def reconcile(context: typer.Context, inputs: Inputs, scope: Scope, rules: Rules, output: Output) -> int:
+def reconcile(context: typer.Context, inputs: Inputs, scope: ReportScope, rules: Rules, output: Output) -> int:
     """Compare signed statements, the operator's wallet and the regulator's book, transaction by transaction."""
     if context.invoked_subcommand is not None:
         return 0
@@ -136,7 +136,7 @@ def reconcile(context: typer.Context, inputs: Inputs, scope: Scope, rules: Rules
     return _EXIT[done.verdict]
 
 
-def _request(inputs: Inputs, scope: Scope, output: Output) -> ReconcileRequest:
+def _request(inputs: Inputs, scope: ReportScope, output: Output) -> ReconcileRequest:
     """The options as the reconciliation takes them. InvalidFieldError for what is missing or malformed."""
     period = scope.period
     return ReconcileRequest(

@@ -21,7 +21,7 @@ from rgs.node.files import alone_in
 from rgs.node.witness_folder import make_witness, open_witness
 from rgs.tlog.witness.serving import WitnessServer
 
-app = new_app(help="HealthMonitor transparency logs and cosign their checkpoints.", no_args_is_help=True)
+app = new_app(help="Watch transparency logs and cosign their checkpoints.", no_args_is_help=True)
 
 FolderArgument = Annotated[Path, typer.Argument(help="The witness's folder.", file_okay=False)]
 

@@ -22,7 +22,7 @@ from rgs.core.errors import RgsError
 from rgs.core.reconcile.facts import (
     ReceiptRow,
     RegulatorEnd,
-    RegulatorSession,
+    RegulatorSessionRow,
     SeatFact,
     SessionFact,
     SignedTransfer,
@@ -240,13 +240,13 @@ class BookComparison:
         for row in self._rows(self._run(sql.SELECT_OPEN_SEATS)):
             yield SeatFact(*row)
 
-    def sessions(self) -> Iterator[tuple[list[SessionFact], list[RegulatorSession], list[RegulatorEnd]]]:
+    def sessions(self) -> Iterator[tuple[list[SessionFact], list[RegulatorSessionRow], list[RegulatorEnd]]]:
         """What both sides say of every session, by the regulator's id."""
         streams = (sql.SELECT_SESSIONS, sql.SELECT_REGULATOR_SESSIONS, sql.SELECT_REGULATOR_ENDS)
         for _, (ours, known, ends) in self._grouped(*streams):
             yield (
                 [SessionFact(*row) for row in ours],
-                [RegulatorSession(*row) for row in known],
+                [RegulatorSessionRow(*row) for row in known],
                 [RegulatorEnd(*row) for row in ends],
             )
 

@@ -13,7 +13,7 @@ from typing import Final, get_type_hints
 from rgs.core.reconcile.facts import (
     ReceiptRow,
     RegulatorEnd,
-    RegulatorSession,
+    RegulatorSessionRow,
     SeatFact,
     SessionFact,
     SignedTransfer,
@@ -48,7 +48,7 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "sessions": _columns(SessionFact),
     "wallet": _columns(WalletRow),
     "receipts": _columns(ReceiptRow, but=_JOINED),
-    "r_sessions": _columns(RegulatorSession, but=("closes", "closed_ms")),
+    "r_sessions": _columns(RegulatorSessionRow, but=("closes", "closed_ms")),
     "r_purchases": _columns(Ticket, but=_JOINED),
     "r_stages": _columns(Stage, but=_JOINED),
     "r_ends": _columns(RegulatorEnd),

@@ -207,7 +207,7 @@ def verify_chain(entries: Iterable[RegulatorEntry]) -> tuple[int, bytes]:
             or tuple(body.get(key) for key in ("entry_no", "kind", "subject", "number", "test_regulator")) != named
         ):
             raise VerificationError(
-                f"regulator entry {entry.entry_no} does not follow the one before it",
+                f"entry {entry.entry_no} of the regulator's book does not follow the one before it",
                 check="regulator_chain",
                 entry_no=entry.entry_no,
             )
@@ -386,7 +386,7 @@ def _folded(
             _fold(entry.kind, entry.subject, _request_of(entry.body), sessions, participations)
         except (KeyError, ValueError):
             raise VerificationError(
-                f"regulator entry {entry.entry_no} names what no entry before it has",
+                f"entry {entry.entry_no} of the regulator's book names what no entry before it has",
                 check="regulator_state",
                 entry_no=entry.entry_no,
             ) from None

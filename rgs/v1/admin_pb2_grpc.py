@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AdminServiceStub:
-    """What the house's admins do. Every change is a signed event with before, after, who and why; reasons are codes.
+    """What the admins do. Every change is a signed event with before, after, who and why; reasons are codes.
     Disabling stops new sessions, purchases and rounds; committed rounds are played out and settled.
     """
 
@@ -134,7 +134,7 @@ class AdminServiceStub:
 
 
 class AdminServiceServicer:
-    """What the house's admins do. Every change is a signed event with before, after, who and why; reasons are codes.
+    """What the admins do. Every change is a signed event with before, after, who and why; reasons are codes.
     Disabling stops new sessions, purchases and rounds; committed rounds are played out and settled.
     """
 
@@ -373,7 +373,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
-    """What the house's admins do. Every change is a signed event with before, after, who and why; reasons are codes.
+    """What the admins do. Every change is a signed event with before, after, who and why; reasons are codes.
     Disabling stops new sessions, purchases and rounds; committed rounds are played out and settled.
     """
 

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AdminServiceStub:
-    """What the house's admins do. Every change is a signed event with before, after, who and why; reasons are codes.
+    """What the admins do. Every change is a signed event with before, after, who and why; reasons are codes.
     Disabling stops new sessions, purchases and rounds; committed rounds are played out and settled.
     """
 
@@ -71,7 +71,7 @@ class AdminServiceStub:
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
-    """What the house's admins do. Every change is a signed event with before, after, who and why; reasons are codes.
+    """What the admins do. Every change is a signed event with before, after, who and why; reasons are codes.
     Disabling stops new sessions, purchases and rounds; committed rounds are played out and settled.
     """
 
@@ -111,7 +111,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What the house's admins do. Every change is a signed event with before, after, who and why; reasons are codes.
+    """What the admins do. Every change is a signed event with before, after, who and why; reasons are codes.
     Disabling stops new sessions, purchases and rounds; committed rounds are played out and settled.
     """
 

@@ -14,7 +14,7 @@ import pytest
 from rgs.core.reconcile.facts import (
     ReceiptRow,
     RegulatorEnd,
-    RegulatorSession,
+    RegulatorSessionRow,
     SeatFact,
     SessionFact,
     SignedTransfer,
@@ -333,7 +333,7 @@ def test_without_a_stage_the_regulator_has_what_was_bought(store: BookComparison
 def test_what_stands_in_the_regulator_comes_with_its_session(store: BookComparison, tmp_path: Path) -> None:
     put(store, tmp_path, "r_sessions", REGULATOR_SESSION)
     take(store, tmp_path, SESSION, END)
-    known = RegulatorSession(*REGULATOR_SESSION, closes=0, closed_ms=0)
+    known = RegulatorSessionRow(*REGULATOR_SESSION, closes=0, closed_ms=0)
     assert list(store.sessions()) == [([SESSION], [known], [END])]
 
 
@@ -484,13 +484,8 @@ def test_a_purchase_takes_the_id_that_the_regulator_was_told(
     store: BookComparison, tmp_path: Path, transfer: dict[str, Any], ticket: dict[str, Any], named_as: str
 ) -> None:
     lost = replace(TRANSFER, transaction_id="")
-    take(
-        store,
-        tmp_path,
-        replace(lost, **transfer),
-        replace(TICKET, **ticket),
-        replace(lost, statement="h2", purchase_no=7),
-    )
+    other = replace(lost, statement="h2", purchase_no=7)
+    take(store, tmp_path, replace(lost, **transfer), replace(TICKET, **ticket), other)
     left = named(store)
     assert left == ({"h2"} if named_as else {"h1", "h2"})
     assert reported(store, "statement, transaction_id", "transfers") == ([("h1", named_as)] if named_as else [])

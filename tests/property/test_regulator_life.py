@@ -307,7 +307,7 @@ PLANTED: list[tuple[str, Any, list[Step]]] = [
     # any balance before a stage will do
     (BOOK + "purchase_totals", lambda *_: [Anything(0)], [*PLAYED, ("report", (0, 1, 1, 10, 0))]),
     # dates are not looked at
-    ("rgs.adapters.embedded.regulator._verify_past", lambda *_: None, [("open", "s-2", 100, 1)]),
+    ("rgs.adapters.embedded.regulator._verify_not_in_future", lambda *_: None, [("open", "s-2", 100, 1)]),
 ]
 
 

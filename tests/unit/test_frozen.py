@@ -14,7 +14,20 @@ import rgs.ports
 import rgs.service
 import rgs.store
 
-CHANGING = {
+USE_CASES = {
+    "rgs.service.play.history.History",
+    "rgs.service.play.interruptions.Interruptions",
+    "rgs.service.play.operations.Operations",
+    "rgs.service.play.play.Play",
+    "rgs.service.play.seamless.Seamless",
+    "rgs.service.play.sessions.Sessions",
+    "rgs.service.regulator.reports.Reporting",
+}
+"""Objects that are made once a process. Nobody passes them round as a value."""
+
+CHANGING = USE_CASES | {
+    "rgs.adapters.grpc.circuit.CallOutcome",
+    "rgs.core.replay.scope.NumberSequence",
     "rgs.core.returns.tally.Series",
     "rgs.core.returns.tally.ReturnTally",
     "rgs.core.reconcile.extract._Seat",

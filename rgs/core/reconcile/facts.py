@@ -162,7 +162,7 @@ class SessionFact:
 
 
 @dataclass(frozen=True, slots=True)
-class RegulatorSession:
+class RegulatorSessionRow:
     """A session as the regulator's book holds it, with its close."""
 
     regulator_session_id: str

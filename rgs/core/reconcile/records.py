@@ -15,7 +15,7 @@ from rgs.core.reconcile.facts import (
     Break,
     ReceiptRow,
     RegulatorEnd,
-    RegulatorSession,
+    RegulatorSessionRow,
     SeatFact,
     SessionFact,
     Stage,
@@ -116,7 +116,7 @@ def match_overdue(seat: SeatFact, terms: Terms) -> Iterator[Break]:
 
 def match_sessions(
     sessions: Sequence[SessionFact],
-    known: Sequence[RegulatorSession],
+    known: Sequence[RegulatorSessionRow],
     ends: Sequence[RegulatorEnd],
     terms: Terms,
 ) -> Iterator[Break]:
@@ -150,7 +150,7 @@ def match_sessions(
 
 def _match_session(
     session: SessionFact,
-    known: Sequence[RegulatorSession],
+    known: Sequence[RegulatorSessionRow],
     ends: Sequence[RegulatorEnd],
     references: set[str],
     terms: Terms,
@@ -194,7 +194,7 @@ def _match_time(
 
 
 def _match_end(
-    session: SessionFact, known: RegulatorSession, ends: Sequence[RegulatorEnd], terms: Terms
+    session: SessionFact, known: RegulatorSessionRow, ends: Sequence[RegulatorEnd], terms: Terms
 ) -> Iterator[Break]:
     """Participation and session must have ended on both sides, with the same balance and number of rounds."""
     result = [end for end in ends if session.ended_ms or not terms.may_be_outside(end.time_ms)]

@@ -44,7 +44,7 @@ UNKNOWN: Final = "unknown"
 EXPIRED: Final = "expired"
 _ROUND_MINOR: Final = 100
 
-_PURPOSES: Final = {pb.TransferPurpose.Value(f"PURPOSE_{purpose.name}"): purpose for purpose in TransferPurpose}
+_PURPOSES: Final = {pb.TransferPurpose.Value(f"TRANSFER_PURPOSE_{one.name}"): one for one in TransferPurpose}
 _REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
     (IdempotencyConflictError, "TRANSACTION_CONFLICT"),
     (TransactionRolledBackError, "TRANSACTION_ROLLED_BACK"),

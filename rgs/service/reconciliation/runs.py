@@ -178,10 +178,10 @@ def _verify(request: RunRequest) -> None:
             limit = f"at most {SUBMISSIONS_MAX}, each once"
             raise InvalidFieldError(f"{field} must be {limit}", field=field, limit=limit, value=len(entries))
     if request.embedded_regulator and request.regulator:
-        raise InvalidFieldError("the regulator is submitted or embedded, not both", field="embedded_regulator")
+        raise InvalidFieldError("the regulator's book is submitted or embedded, not both", field="embedded_regulator")
     if not (any(named.values()) or request.embedded_regulator):
         raise InvalidFieldError(
-            "nothing to compare with: name submissions, or the embedded regulator", field="wallet_submission_ids"
+            "nothing to compare with: name submissions, or the book of the embedded regulator", field="wallet_submission_ids"
         )
     if request.root and (len(request.root) != 64 or set(request.root) - _HEX):
         raise InvalidFieldError("root must be 64 lowercase hex digits", field="root", limit=64, value=request.root[:80])

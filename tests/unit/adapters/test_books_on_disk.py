@@ -115,7 +115,7 @@ def test_a_place_without_a_write_ahead_log_is_refused(
 ) -> None:
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda _, **keywords: connect(":memory:", **keywords))
-    with pytest.raises(StoreRefusedError, match="write-ahead log"):
+    with pytest.raises(StoreRefusedError, match="cannot keep its journal"):
         store(tmp_path / "book.sqlite")
 
 

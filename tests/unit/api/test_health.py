@@ -30,11 +30,16 @@ def check(harness: Small, service: str) -> Any:
 
 def watch(harness: Small, service: str) -> Any:
     method = harness.channel.unary_stream(
-        "/grpc.health.v1.Health/HealthMonitor",
+        "/grpc.health.v1.Health/Watch",
         pb.HealthCheckRequest.SerializeToString,
         pb.HealthCheckResponse.FromString,
     )
     return method(pb.HealthCheckRequest(service=service))
+
+
+async def test_methods_bear_the_names_of_the_standard() -> None:
+    async with small() as harness:
+        assert set(harness.endpoint.health.handlers()) <= set(pb.DESCRIPTOR.services_by_name["Health"].methods_by_name)
 
 
 async def test_each_service_is_checked_for_itself() -> None:

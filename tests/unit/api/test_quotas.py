@@ -22,7 +22,7 @@ from tests.support.clocks import ManualClock
 from tests.support.waiting import until
 from tests.unit.api.test_calls import ACT, act
 
-WATCH = "/grpc.health.v1.Health/HealthMonitor"
+WATCH = "/grpc.health.v1.Health/Watch"
 NOW_MS = 1_795_000_000_000
 
 

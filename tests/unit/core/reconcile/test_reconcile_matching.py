@@ -12,7 +12,7 @@ from rgs.core.reconcile.facts import (
     Break,
     ReceiptRow,
     RegulatorEnd,
-    RegulatorSession,
+    RegulatorSessionRow,
     SeatFact,
     SessionFact,
     SignedTransfer,
@@ -44,7 +44,7 @@ STAGE = Stage("M", "N", 1, 1000, 100, 50, "o", "f", 500)
 SESSION = SessionFact(
     "S", "op", "EUR", "uth", "anna", "M", False, 100, 900, 700, 800, "P", "N", 1000, 100, 50, 950, 1, True, True
 )
-KNOWN = RegulatorSession("M", "S", "op", "EUR", 100, "uth", False, 1, 900)
+KNOWN = RegulatorSessionRow("M", "S", "op", "EUR", 100, "uth", False, 1, 900)
 END = RegulatorEnd("M", "N", 1, 950, 800)
 
 

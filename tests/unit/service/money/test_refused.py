@@ -154,5 +154,5 @@ def test_any_words_of_a_peer_come_back(message: str, metadata: dict[str, str]) -
 
 
 def test_what_may_be_asked_again_is_no_refusal() -> None:
-    with pytest.raises(TypeError, match="no end of an operation"):
+    with pytest.raises(TypeError, match="does not end an operation"):
         format_refusal(UnavailableError("down"))

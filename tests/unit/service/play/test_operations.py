@@ -1,6 +1,4 @@
-"""Operations whose peers fall silent or refuse, at every step: continued, they have their effect
-once; refused, none.
-"""
+"""Operations whose peers fall silent or refuse at any step: continued, they have one effect; refused, none."""
 
 from __future__ import annotations
 

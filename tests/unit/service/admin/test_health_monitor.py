@@ -26,7 +26,6 @@ from rgs.service.admin.health_monitor import (
 from rgs.service.admin.orders import Order, order_of
 from rgs.service.availability import GUARDS, GuardState
 from rgs.service.callers import Caller, Role
-from rgs.service.events import EventCode
 from rgs.store.changes import StoreError
 from rgs.store.sqlite.store import connect
 from rng import entropy as entropy_module
@@ -482,31 +481,3 @@ async def test_a_guard_that_is_looked_after_elsewhere_is_not_opened_by_a_word(ha
 async def test_a_guard_that_is_none(harness: ServiceHarness) -> None:
     with pytest.raises(NotFoundError):
         await harness.services.admin.clear_guard(clearing("walls"), "walls", "WHY")
-
-
-# --- what strangers cause ---------------------------------------------------------------------------------------------
-
-
-async def test_what_is_counted_is_told_once_a_minute_and_not_lost(harness: ServiceHarness, tmp_path: Path) -> None:
-    events, clock = harness.services.events, harness.clock
-
-    def count() -> None:
-        events.count(EventCode.AUTHENTICATION_FAILED, "CERTIFICATE_NOT_ALLOWED")
-
-    count()
-    await events.flush()
-    for _ in range(500):
-        count()
-        clock.tick(100)
-        await events.flush()
-    clock.tick(10_000)
-    harness.store._db.execute("PRAGMA busy_timeout = 1")
-    with closing(connect(tmp_path / "rgs.db")) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError):
-            await events.flush()
-        other.execute("ROLLBACK")
-    await events.flush(everything=True)
-    bodies = [read_statement(row.envelope) for row in stored_statements(tmp_path) if row.kind == "event"]
-    counts = [body["after"] for body in bodies if body["code"] == "AUTHENTICATION_FAILED"]
-    assert counts == ["1", "500"]
