@@ -82,7 +82,7 @@ def test_every_line_of_the_threat_model_cites_a_test_or_says_that_none_shows_it(
 
 
 def test_the_people_around_the_server_have_a_section_each() -> None:
-    for who in ("the house", "the operator", "the player", "the thief of a backup", "the careless restorer"):
+    for who in ("the licensee", "the operator", "the player", "the thief of a backup", "the careless restorer"):
         assert re.search(rf"^## \d\. Against {who}$", MODEL, re.MULTILINE)
 
 

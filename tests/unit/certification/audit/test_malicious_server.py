@@ -354,7 +354,7 @@ def test_a_thief_with_the_log_key_alone_makes_no_statement(tmp_path: Path) -> No
 
 def test_the_page_names_every_trick_and_tests_that_exist() -> None:
     root = Path(__file__).parents[4]
-    _, page = (root / "docs" / "verify.md").read_text().split("## 8. The malicious house")
+    _, page = (root / "docs" / "verify.md").read_text().split("## 8. The malicious licensee")
     named = set(re.findall(r"`(test_\w+)`", page))
     here = {name for name in globals() if re.match(r"test_[1-8]_", name)}
     assert here <= named
