@@ -308,7 +308,7 @@ async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
     asleep: set[str] = set()
 
     async def renew_awake(self: Leases) -> None:
-        if self._instance.name not in asleep:
+        if self.instance.name not in asleep:
             await renew(self)
 
     monkeypatch.setattr(Leases, "renew", renew_awake)
