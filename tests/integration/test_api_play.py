@@ -109,7 +109,12 @@ async def test_the_catalog(tmp_path: Path) -> None:
         ]
         solo = (await operator.catalog.GetGame(catalog_pb2.GetGameRequest(ruleset_id="uth-solo"))).game
         assert solo == games[3]
-        assert (solo.game, solo.table_only, solo.seats_max, solo.currency) == ("ultimate_texas_holdem", False, 1, "EUR")
+        assert (solo.family, solo.table_only, solo.seats_max, solo.currency) == (
+            "ultimate_texas_holdem",
+            False,
+            1,
+            "EUR",
+        )
         assert [(limits.bet, limits.min_minor, limits.step_minor, limits.required) for limits in solo.limits] == [
             ("ante", 10, 2, True),
             ("trips", 10, 2, False),

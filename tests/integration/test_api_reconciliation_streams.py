@@ -30,6 +30,7 @@ from tests.support.api.submitting import (
     header,
     play,
     reason_of,
+    started,
     submit_wallet,
     wallet_rows,
     wallet_stream,
@@ -194,7 +195,7 @@ async def test_the_second_run_is_refused_and_play_goes_on(tmp_path: Path, monkey
         await play(harness)
         os.kill(pid, signal.SIGCONT)
         assert (await finished(stub, report_id)).state == pb.REPORT_STATE_DONE
-        assert (await stub.RunReconciliation(other)).report_id != report_id
+        assert await started(stub, other) != report_id
 
 
 async def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ def test_a_ticket_whose_money_was_given_back(day: Day, tmp_path: Path) -> None:
 
 
 def test_a_stage_that_nobody_signed(day: Day, tmp_path: Path) -> None:
-    day.change_regulator(lambda rows: [*rows, {**first(rows, "stage"), "round_no": "99"}])
+    day.change_regulator(lambda rows: [*rows, {**first(rows, "stage"), "stage_no": "99"}])
     assert day.breaks(tmp_path / "out") == [BreakClass.MISSING_IN_RGS]
 
 

@@ -423,7 +423,7 @@ def test_what_names_another_operator_is_not_compared(day: Day, tmp_path: Path) -
         session = next(row for row in rows if row["kind"] == "session")
         stage = next(row for row in rows if row["kind"] == "stage")
         total = next(row for row in rows if row["kind"] == "total")
-        return [*rows, {**session, **other}, {**stage, **other, "round_no": "9"}, {**total, "operator": "op-2"}]
+        return [*rows, {**session, **other}, {**stage, **other, "stage_no": "9"}, {**total, "operator": "op-2"}]
 
     day.change_regulator(change)
     assert day.breaks(tmp_path / "one", operator="op-1") == []
