@@ -15,6 +15,11 @@ import rgs.service
 import rgs.store
 
 USE_CASES = {
+    "rgs.service.admin.admin.Admin",
+    "rgs.service.admin.certificates.Certificates",
+    "rgs.service.admin.health_monitor.HealthMonitor",
+    "rgs.service.admin.outbox.Outbox",
+    "rgs.service.instance.Instance",
     "rgs.service.play.history.History",
     "rgs.service.play.interruptions.Interruptions",
     "rgs.service.play.operations.Operations",
@@ -27,6 +32,7 @@ USE_CASES = {
 
 CHANGING = USE_CASES | {
     "rgs.adapters.grpc.circuit.CallOutcome",
+    "rgs.adapters.grpc.circuit.Circuit",
     "rgs.core.replay.scope.NumberSequence",
     "rgs.core.returns.tally.Series",
     "rgs.core.returns.tally.ReturnTally",

@@ -128,7 +128,7 @@ async def added(
 ) -> list[Any]:
     """Add a laboratory's certificate that ends so soon; what the log says of it."""
     found = Presented(FINGERPRINT, Role.LAB, "lab-9", harness.clock.now_ms() + left_ms)
-    monkeypatch.setattr(harness.services.certificates, "_identify", lambda pem, now_ms: found)
+    monkeypatch.setattr(harness.services.certificates, "identify", lambda pem, now_ms: found)
     encode: Callable[[PartyRow], bytes] = lambda row: row.fingerprint.encode()  # noqa: E731 - a type for it
     order = AdminOf(harness).order("AddCertificate", jurisdiction=jurisdiction)
     with capture_logs() as logs:
