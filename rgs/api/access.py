@@ -30,7 +30,7 @@ from rgs.core.times import format_time
 OK: Final = "OK"
 ID_MAX: Final = 64
 REFUSALS_MAX: Final = 20
-"""Lines for failed calls of one party between two calls of `look`."""
+"""Lines for failed calls of one party between two calls of `poll`."""
 _MAKING: Final = frozenset({"rgs.v1.SessionService/OpenSession", "rgs.v1.PlayService/StartRound"})
 """Methods that make a session or a round: its id is only in the answer."""
 _ULID_CHARACTERS: Final = 26
@@ -45,7 +45,7 @@ class CallLines:
         self._write = write
         self._clock = clock
         self._refusals: dict[str, int] = {}
-        """Failed calls since the last `look`, by party."""
+        """Failed calls since the last `poll`, by party."""
 
     def emit(self, name: str, party: str, message: Message, answer: bytes, reason: str, passed_s: float) -> None:
         """Log a call that has ended: `name` is `rgs.v1.PlayService/Act`, `answer` the bytes of the response, if any."""

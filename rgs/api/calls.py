@@ -40,7 +40,7 @@ CANCELLED = "CANCELLED"
 WAIT_S: Final = 1.0
 """Seconds before a stream without an answer asks its method again."""
 FAULT_LINES_MAX: Final = 20
-"""Server faults that are logged between two calls of `look`; of further ones only the number is."""
+"""Server faults that are logged between two calls of `poll`; of further ones only the number is."""
 
 _Request = TypeVar("_Request", bound=Message)
 _Given = TypeVar("_Given")

@@ -9,7 +9,7 @@ A stream that has waited for its client too long ends: STREAM_STALLED if an answ
 was sent. A client that does not read its answers from the connection keeps its calls and streams counted until the
 connection ends, because gRPC cannot take back what it has begun to send.
 
-Refusals are not logged one by one: `look`, once a second, logs how many a party had.
+Refusals are not logged one by one: `poll`, once a second, logs how many a party had.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Account:
         self.calls = 0
         self.streams = 0
         self.refused: dict[str, int] = {}
-        """Refusals since the last `look`, by the setting of the limit."""
+        """Refusals since the last `poll`, by the setting of the limit."""
 
     def enter(self) -> None:
         """Count a call or message. PartyLimitError if it is above a limit."""
@@ -182,7 +182,7 @@ class OpenStream:
 
 
 class OpenStreams:
-    """The open streams of this process. `now_s` is the time of the last `look`; streams take their times from it."""
+    """The open streams of this process. `now_s` is the time of the last `poll`; streams take their times from it."""
 
     def __init__(self, limits: PartyLimits) -> None:
         self._limits = limits

@@ -56,7 +56,7 @@ def key_files(config: Config, clock: Clock) -> KeyFiles:
 
 @dataclass(kw_only=True, eq=False)
 class NodeKeys:
-    """Follows changes of the bundle. At most one `look` runs at a time.
+    """Follows changes of the bundle. At most one `poll` runs at a time.
 
     `bundle` is the one in service; the node key `keyid` has started the instance.
     """

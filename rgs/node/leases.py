@@ -33,7 +33,7 @@ KEEP = "this process ends. Keep one server on a store and end the other; never d
 
 @dataclass(kw_only=True, eq=False)
 class Leases:
-    """The lease of one instance. `renew` and `look` are to be called once a second."""
+    """The lease of one instance. `renew` and `poll` are to be called once a second."""
 
     store: Store
     clock: Clock

@@ -84,7 +84,7 @@ def _printable(value: str) -> str:
 
 
 class Events:
-    """Signs events: `tell` at once; `count` collects what strangers cause, and `flush` signs it with the count."""
+    """Signs events: `emit` at once; `count` collects what strangers cause, and `flush` signs it with the count."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store

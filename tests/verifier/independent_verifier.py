@@ -332,7 +332,7 @@ JURISDICTIONS = {(name, "1", digest): SimpleNamespace(currency=currency, cap=cap
                                                       test_regulator=test, ids=ids)
                  for name, digest, currency, cap, pace, test, ids in (
     ("it-adm", "0dd46b73de2ea667437effbcefb57e736e0cf2adc175dd3e36d7ccbb4e494c1b", "EUR", 100_000, 0, False, True),
-    ("gb-ukgc", "29378780e67c740ee88bbc644ab67c96920e24735b512f19ece325f8d137e646", "GBP", 1_000_000, 5000, False,
+    ("gb-ukgc", "6ad7ae526c57f2fd27aa36cdf1ef7c658a908cc3f2f60c96d651d0a2aee72180", "GBP", 1_000_000, 5000, False,
      False),
     ("demo", "6aa6dd5ae0e498f04f0ca3f1cdf51c2578a4d696313eb24c46294cf3c9d0a80a", "EUR", 100_000, 0, True, True))}
 LIMITS = {"ante": (10, 100_000), "trips": (10, 10_000), "aa": (10, 10_000)}

@@ -133,7 +133,7 @@ async def verify_reachable(channel: grpc.aio.Channel, target: str, deadline_ms: 
 async def run_checks(
     checks: Sequence[ConformanceCheck[Kit]], kit: Kit, emit: Callable[[CheckResult], None] = lambda _: None
 ) -> list[CheckResult]:
-    """Run all checks in order. `tell` receives each result."""
+    """Run all checks in order. `emit` receives each result."""
     results = []
     for check in checks:
         begun_ms = monotonic_ms()

@@ -114,7 +114,7 @@ class Call:
 
 
 class Faults:
-    """Applies a plan: counts calls and faults. `tell` receives a line for each fault."""
+    """Applies a plan: counts calls and faults. `emit` receives a line for each fault."""
 
     def __init__(self, plan: FaultPlan, emit: Callable[[str], None] = lambda _: None) -> None:
         self._plan = plan

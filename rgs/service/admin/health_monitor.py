@@ -8,7 +8,7 @@ A guard is closed while:
                libraries and the rest of the server once a day and on demand
     clock      time is not trusted, until the database's clock or an admin vouches for the wall clock; latched, so that
                a restart does not make it trusted
-    regulator   the regulator has left the last calls unanswered; rounds of sessions that have their ids go on
+    regulator  the regulator has left the last calls unanswered; rounds of sessions that have their ids go on
     store      a commit has failed; the event that opens the guard is the commit that succeeds again
     log        the transparency log does not agree with the store, or statements wait too long for it
 
@@ -125,7 +125,7 @@ class MonitoredParts:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class HealthMonitor:
-    """Checks once a second (`look`), and at once if a commit fails or an admin asks (`examine`)."""
+    """Checks once a second (`poll`), and at once if a commit fails or an admin asks (`examine`)."""
 
     store: Store
     instance: Instance

@@ -87,7 +87,7 @@ class _Batch:
 
 
 class Monitoring:
-    """Counts rounds (`look`, in the process that leads) and gives the results (`measured`, in any)."""
+    """Counts rounds (`poll`, in the process that leads) and gives the results (`measured`, in any)."""
 
     def __init__(self, *, store: Store, clock: Clock, alarm_stops: bool = False) -> None:
         self._store = store

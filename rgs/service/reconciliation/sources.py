@@ -130,7 +130,7 @@ class VerifiedExport:
         self.summary = self._replay.summary
 
     def read(self, path: Path, rows: RowFiles, emit: Callable[[Break], None]) -> Input:
-        """Read the file. `tell` gets each break as it is found."""
+        """Read the file. `emit` gets each break as it is found."""
         digest = hashlib.sha256()
         number = 0
         with _opened(path) as file:
