@@ -40,7 +40,7 @@ ALL: Final = (
 _RUN_ON: Final = ("numpy", "scipy", "numba")
 
 Result = dict[str, Any]
-"""At least `verdict` (passed | failed | not run | not applicable | reported) and `reported`, a line with the figures."""
+"""At least `verdict` (passed, failed, not run, not applicable, reported) and `reported`, a line with the figures."""
 
 
 def not_run(why: str, **empty: object) -> Result:

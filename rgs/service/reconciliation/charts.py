@@ -49,7 +49,7 @@ class Chart:
 def stacked(
     rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str], reported: Callable[[int], str] = "{:,}".format
 ) -> Chart:
-    """One bar a row, with one part for each series; empty parts are left out. `reported` formats a number for people."""
+    """One bar a row, with one part for each series; empty parts are left out. `reported` formats a number."""
     most = max((sum(parts) for _, parts in rows), default=0) or 1
     room = WIDTH - LABEL - NUMBER
     lines = []
