@@ -337,7 +337,7 @@ class Certificate(_message.Message):
     def removed_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def end_time(self) -> _timestamp_pb2.Timestamp:
-        """When it ends by itself; unset where that was not kept."""
+        """When it expires; unset where that was not kept."""
 
     def __init__(
         self,
@@ -654,7 +654,7 @@ Global___ApproveVoidResponse: _TypeAlias = ApproveVoidResponse  # noqa: Y015
 
 @_typing.final
 class VoidResult(_message.Message):
-    """What became of one round of the list: its signed statement, or why not."""
+    """The result for one round of the list: its signed statement, or why it was refused."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -957,7 +957,7 @@ class GetReturnsResponse(_message.Message):
     RULESETS_FIELD_NUMBER: _builtins.int
     PASSED_OVER_FIELD_NUMBER: _builtins.int
     passed_over: _builtins.int
-    """Rounds that were passed over, because they were open for long, and are open still."""
+    """Rounds that were left out because they have been open for long, and still are."""
     @_builtins.property
     def rulesets(self) -> _containers.RepeatedCompositeFieldContainer[Global___MeasuredRuleset]: ...
     def __init__(
@@ -1046,7 +1046,7 @@ class MeasuredFigure(_message.Message):
     """The band; `low` is empty where only too much is watched for."""
     high: _builtins.str
     evidence: _builtins.str
-    """ln E, and at which it alarms; "inf" for what no fair deal gives."""
+    """ln E, and the value at which it alarms; "inf" for what no fair deal gives."""
     limit: _builtins.str
     alarming: _builtins.bool
     def __init__(
@@ -1294,10 +1294,10 @@ class PeerFigure(_message.Message):
     TURNED_AWAY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     circuit: _builtins.str
-    """closed lets calls through, open none, half_open one."""
+    """closed lets all calls through, open none, half_open one."""
     in_flight: _builtins.int
     unknown: _builtins.int
-    """Calls since the start that were not answered, or not believably."""
+    """Calls since the start that got no answer, or one that was not believed."""
     turned_away: _builtins.int
     """Calls that were not sent."""
     def __init__(
@@ -1409,7 +1409,7 @@ class ReleaseReportsRequest(_message.Message):
     subject: _builtins.str
     reason: _builtins.str
     close_out: _builtins.bool
-    """Drop what is held instead of telling it again: for stages that the regulator can never take."""
+    """Drop what is held instead of sending it again: for stages that the regulator can never take."""
     def __init__(
         self,
         *,

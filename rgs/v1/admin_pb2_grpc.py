@@ -246,21 +246,21 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetOutbox(self, request, context):
-        """How much waits to be told outside and since when, and how the connections are.
+        """How much waits to be sent to wallets and the regulator, since when, and the state of the connections.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListHeldReports(self, request, context):
-        """What the regulator has refused and was set aside.
+        """Reports that the regulator refused, and that were set aside.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseReports(self, request, context):
-        """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event.
+        """Send held reports again, or close them out: then they are never sent again. Takes a reason, and is an event.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -63,11 +63,11 @@ class AdminServiceStub:
     ListPendingCredits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListPendingCreditsRequest, _admin_pb2.ListPendingCreditsResponse]
     """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
     GetOutbox: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetOutboxRequest, _admin_pb2.GetOutboxResponse]
-    """How much waits to be told outside and since when, and how the connections are."""
+    """How much waits to be sent to wallets and the regulator, since when, and the state of the connections."""
     ListHeldReports: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHeldReportsRequest, _admin_pb2.ListHeldReportsResponse]
-    """What the regulator has refused and was set aside."""
+    """Reports that the regulator refused, and that were set aside."""
     ReleaseReports: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReleaseReportsRequest, _admin_pb2.ReleaseReportsResponse]
-    """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
+    """Send held reports again, or close them out: then they are never sent again. Takes a reason, and is an event."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -104,11 +104,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListPendingCredits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListPendingCreditsRequest, _admin_pb2.ListPendingCreditsResponse]  # type: ignore[assignment]
     """Credits that operators' wallets have not taken yet, oldest first; an operator sees its own."""
     GetOutbox: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetOutboxRequest, _admin_pb2.GetOutboxResponse]  # type: ignore[assignment]
-    """How much waits to be told outside and since when, and how the connections are."""
+    """How much waits to be sent to wallets and the regulator, since when, and the state of the connections."""
     ListHeldReports: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHeldReportsRequest, _admin_pb2.ListHeldReportsResponse]  # type: ignore[assignment]
-    """What the regulator has refused and was set aside."""
+    """Reports that the regulator refused, and that were set aside."""
     ReleaseReports: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReleaseReportsRequest, _admin_pb2.ReleaseReportsResponse]  # type: ignore[assignment]
-    """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
+    """Send held reports again, or close them out: then they are never sent again. Takes a reason, and is an event."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """What the admins do. Every change is a signed event with before, after, who and why; reasons are codes.
@@ -244,7 +244,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.GetOutboxRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GetOutboxResponse, _abc.Awaitable[_admin_pb2.GetOutboxResponse]]:
-        """How much waits to be told outside and since when, and how the connections are."""
+        """How much waits to be sent to wallets and the regulator, since when, and the state of the connections."""
 
     @_abc_1.abstractmethod
     def ListHeldReports(
@@ -252,7 +252,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListHeldReportsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListHeldReportsResponse, _abc.Awaitable[_admin_pb2.ListHeldReportsResponse]]:
-        """What the regulator has refused and was set aside."""
+        """Reports that the regulator refused, and that were set aside."""
 
     @_abc_1.abstractmethod
     def ReleaseReports(
@@ -260,6 +260,6 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ReleaseReportsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ReleaseReportsResponse, _abc.Awaitable[_admin_pb2.ReleaseReportsResponse]]:
-        """Tell it again, or close it out: then it is told never again. Takes a reason, and is an event."""
+        """Send held reports again, or close them out: then they are never sent again. Takes a reason, and is an event."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -166,7 +166,7 @@ class _SessionStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Session
     SESSION_STATUS_CLOSED: _SessionStatus.ValueType  # 3
 
 class SessionStatus(_SessionStatus, metaclass=_SessionStatusEnumTypeWrapper):
-    """The life of a session. PENDING: asked of the regulator's system, not answered yet."""
+    """The life of a session. PENDING: requested of the regulator, not answered yet."""
 
 SESSION_STATUS_UNSPECIFIED: SessionStatus.ValueType  # 0
 SESSION_STATUS_PENDING: SessionStatus.ValueType  # 1
@@ -186,7 +186,7 @@ class _FundingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Funding.Value
 
 class Funding(_Funding, metaclass=_FundingEnumTypeWrapper):
     """Where the money of a session's stakes comes from. SEAMLESS: each bet is debited from the operator's wallet and each
-    return credited; nothing is bought, and the balance is none.
+    return credited; nothing is bought, and there is no balance.
     """
 
 FUNDING_UNSPECIFIED: Funding.ValueType  # 0
@@ -207,8 +207,8 @@ class _OperationProgressEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ope
     OPERATION_PROGRESS_UNDOING: _OperationProgress.ValueType  # 4
 
 class OperationProgress(_OperationProgress, metaclass=_OperationProgressEnumTypeWrapper):
-    """How far an operation has come. UNKNOWN: a call outside was not answered, it may have happened. PAID: the wallet holds
-    the debit. UNDOING: the debit is being rolled back.
+    """How far an operation has come. UNKNOWN: a call to a peer got no answer; it may have had its effect. PAID: the wallet
+    holds the debit. UNDOING: the debit is being rolled back.
     """
 
 OPERATION_PROGRESS_UNSPECIFIED: OperationProgress.ValueType  # 0
@@ -437,7 +437,7 @@ class RoundView(_message.Message):
     actions_hash: _builtins.bytes
     """32 bytes: running hash of the decisions so far."""
     paused: _builtins.bool
-    """RULEBOOK R-6: a malfunction is looked into; no decision is taken until the round is resumed or void."""
+    """RULEBOOK R-6: a malfunction is examined; no decision is taken until the round is resumed or void."""
     malfunction_code: _builtins.str
     @_builtins.property
     def hole_cards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
@@ -467,7 +467,7 @@ class RoundView(_message.Message):
     def end_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """When the default decision is taken; unset where nothing presses."""
+        """When the default decision is taken; unset where there is no time limit."""
 
     def __init__(
         self,
@@ -658,8 +658,8 @@ class SessionView(_message.Message):
     time_left_ms: _builtins.int
     funding: Global___Funding.ValueType
     wallet_balance_minor: _builtins.int
-    """Seamless: the balance that the operator's wallet told last, and when (the server's clock). Something else may have
-    changed it since: it says what is offered, and the wallet decides. Unset until the wallet has told one.
+    """Seamless: the balance that the operator's wallet sent last, and when (the server's clock). Something else may have
+    changed it since: it says what is offered, and the wallet decides. Unset until the wallet has sent one.
     """
     @_builtins.property
     def ruleset(self) -> Global___RulesRef: ...
@@ -681,7 +681,7 @@ class SessionView(_message.Message):
 
     @_builtins.property
     def pending(self) -> Global___PendingOperation:
-        """Told by GetSession."""
+        """Set by GetSession."""
 
     @_builtins.property
     def wallet_balance_time(self) -> _timestamp_pb2.Timestamp: ...

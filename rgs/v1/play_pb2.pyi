@@ -293,7 +293,7 @@ class PlayResponse(_message.Message):
 
     @_builtins.property
     def notice(self) -> Global___RoundNotice:
-        """Unasked: a round of a session that this stream plays was paused, resumed or ended without the player."""
+        """Sent unrequested: a round of a session that this stream plays was paused, resumed or ended without the player."""
 
     def __init__(
         self,

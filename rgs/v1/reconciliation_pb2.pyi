@@ -49,7 +49,7 @@ class _WalletRowKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WalletR
     WALLET_ROW_KIND_DEBIT: _WalletRowKind.ValueType  # 1
     WALLET_ROW_KIND_CREDIT: _WalletRowKind.ValueType  # 2
     WALLET_ROW_KIND_ROLLBACK: _WalletRowKind.ValueType  # 3
-    """Bears the transaction id of its debit."""
+    """Has the transaction id of its debit."""
 
 class WalletRowKind(_WalletRowKind, metaclass=_WalletRowKindEnumTypeWrapper): ...
 
@@ -57,7 +57,7 @@ WALLET_ROW_KIND_UNSPECIFIED: WalletRowKind.ValueType  # 0
 WALLET_ROW_KIND_DEBIT: WalletRowKind.ValueType  # 1
 WALLET_ROW_KIND_CREDIT: WalletRowKind.ValueType  # 2
 WALLET_ROW_KIND_ROLLBACK: WalletRowKind.ValueType  # 3
-"""Bears the transaction id of its debit."""
+"""Has the transaction id of its debit."""
 Global___WalletRowKind: _TypeAlias = WalletRowKind  # noqa: Y015
 
 class _WalletRowStatus:
@@ -95,7 +95,7 @@ class _ReportStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReportSta
     REPORT_STATE_FAILED: _ReportState.ValueType  # 3
     """`failure_reason` says why."""
     REPORT_STATE_INTERRUPTED: _ReportState.ValueType  # 4
-    """The node stopped meanwhile and left nothing; the same request begins it again."""
+    """The node stopped during the run and left no report; the same request begins it again."""
 
 class ReportState(_ReportState, metaclass=_ReportStateEnumTypeWrapper): ...
 
@@ -105,7 +105,7 @@ REPORT_STATE_DONE: ReportState.ValueType  # 2
 REPORT_STATE_FAILED: ReportState.ValueType  # 3
 """`failure_reason` says why."""
 REPORT_STATE_INTERRUPTED: ReportState.ValueType  # 4
-"""The node stopped meanwhile and left nothing; the same request begins it again."""
+"""The node stopped during the run and left no report; the same request begins it again."""
 Global___ReportState: _TypeAlias = ReportState  # noqa: Y015
 
 @_typing.final
@@ -128,7 +128,7 @@ class SubmissionHeader(_message.Message):
     currency: _builtins.str
     """ISO 4217, of all rows of a wallet statement; else empty."""
     operator: _builtins.str
-    """Whose sessions a regulator is about; else empty: the caller is the operator."""
+    """Whose sessions a regulator's book is about; else empty: the caller is the operator."""
     def __init__(
         self,
         *,
@@ -198,7 +198,7 @@ class SubmitWalletStatementRequest(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     TOTAL_ROWS_FIELD_NUMBER: _builtins.int
     total_rows: _builtins.int
-    """In the last message only, and alone in it: how many rows there were, so that a stream that was cut off is none."""
+    """In the last message only, and alone in it: how many rows there were, so that a stream that was cut off is refused."""
     @_builtins.property
     def header(self) -> Global___SubmissionHeader:
         """In the first message only, and alone in it."""
@@ -492,13 +492,13 @@ class RunReconciliationRequest(_message.Message):
     operator: _builtins.str
     """Of others than operators."""
     embedded_regulator: _builtins.bool
-    """Take the export of the embedded regulator; then no regulator is named."""
+    """Take the export of the embedded test regulator; then regulator_submission_ids is empty."""
     root: _builtins.str
     """The first root's fingerprint as the caller knows it; without it the report says UNANCHORED."""
     cut_off_s: _builtins.int
-    """What is missing may be late, so long before the report's moment. Absent: every file is complete."""
+    """Rows of so many seconds before the report's time may be late. Absent: every file is complete."""
     allow_rejects: _builtins.bool
-    """Go by what could be read."""
+    """Continue with what could be read."""
     @_builtins.property
     def wallet_submission_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Submissions of this operator; several are read one after the other."""

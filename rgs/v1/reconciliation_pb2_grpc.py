@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class ReconciliationServiceStub:
     """Three-way reconciliation over the wire: what `rgs reconcile` does over files (docs/reconciliation.md, "Over gRPC").
-    Everything is of one operator. An operator sees and submits its own; auditors, regulators and admins name the operator.
+    Each call is about one operator. An operator sees and submits its own; auditors, regulators and admins name one.
     What is submitted and found lies in files of the node that was asked; other nodes do not know of it.
     """
 
@@ -91,7 +91,7 @@ class ReconciliationServiceStub:
 
 class ReconciliationServiceServicer:
     """Three-way reconciliation over the wire: what `rgs reconcile` does over files (docs/reconciliation.md, "Over gRPC").
-    Everything is of one operator. An operator sees and submits its own; auditors, regulators and admins name the operator.
+    Each call is about one operator. An operator sees and submits its own; auditors, regulators and admins name one.
     What is submitted and found lies in files of the node that was asked; other nodes do not know of it.
     """
 
@@ -229,7 +229,7 @@ def add_ReconciliationServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class ReconciliationService:
     """Three-way reconciliation over the wire: what `rgs reconcile` does over files (docs/reconciliation.md, "Over gRPC").
-    Everything is of one operator. An operator sees and submits its own; auditors, regulators and admins name the operator.
+    Each call is about one operator. An operator sees and submits its own; auditors, regulators and admins name one.
     What is submitted and found lies in files of the node that was asked; other nodes do not know of it.
     """
 

@@ -28,7 +28,7 @@ GRPC_VERSION: str
 
 class ReconciliationServiceStub:
     """Three-way reconciliation over the wire: what `rgs reconcile` does over files (docs/reconciliation.md, "Over gRPC").
-    Everything is of one operator. An operator sees and submits its own; auditors, regulators and admins name the operator.
+    Each call is about one operator. An operator sees and submits its own; auditors, regulators and admins name one.
     What is submitted and found lies in files of the node that was asked; other nodes do not know of it.
     """
 
@@ -62,7 +62,7 @@ class ReconciliationServiceStub:
 @_typing.type_check_only
 class ReconciliationServiceAsyncStub(ReconciliationServiceStub):
     """Three-way reconciliation over the wire: what `rgs reconcile` does over files (docs/reconciliation.md, "Over gRPC").
-    Everything is of one operator. An operator sees and submits its own; auditors, regulators and admins name the operator.
+    Each call is about one operator. An operator sees and submits its own; auditors, regulators and admins name one.
     What is submitted and found lies in files of the node that was asked; other nodes do not know of it.
     """
 
@@ -92,7 +92,7 @@ class ReconciliationServiceAsyncStub(ReconciliationServiceStub):
 
 class ReconciliationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Three-way reconciliation over the wire: what `rgs reconcile` does over files (docs/reconciliation.md, "Over gRPC").
-    Everything is of one operator. An operator sees and submits its own; auditors, regulators and admins name the operator.
+    Each call is about one operator. An operator sees and submits its own; auditors, regulators and admins name one.
     What is submitted and found lies in files of the node that was asked; other nodes do not know of it.
     """
 

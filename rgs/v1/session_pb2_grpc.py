@@ -29,7 +29,7 @@ class SessionServiceStub:
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
     Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
-    id sent to two methods is two requests, and both take effect. So it is in every service.
+    id sent to two methods is two requests, and both take effect. This holds in every service.
     """
 
     def __init__(self, channel):
@@ -79,7 +79,7 @@ class SessionServiceServicer:
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
     Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
-    id sent to two methods is two requests, and both take effect. So it is in every service.
+    id sent to two methods is two requests, and both take effect. This holds in every service.
     """
 
     def OpenSession(self, request, context):
@@ -179,7 +179,7 @@ class SessionService:
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
     Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
-    id sent to two methods is two requests, and both take effect. So it is in every service.
+    id sent to two methods is two requests, and both take effect. This holds in every service.
     """
 
     @staticmethod

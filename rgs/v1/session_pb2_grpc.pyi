@@ -30,7 +30,7 @@ class SessionServiceStub:
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
     Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
-    id sent to two methods is two requests, and both take effect. So it is in every service.
+    id sent to two methods is two requests, and both take effect. This holds in every service.
     """
 
     @_typing.overload
@@ -55,7 +55,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
     Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
-    id sent to two methods is two requests, and both take effect. So it is in every service.
+    id sent to two methods is two requests, and both take effect. This holds in every service.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -76,7 +76,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """A session is one player at one game: it carries the regulator's session id and exactly one right of participation.
     Every mutating call carries a request_id (UUID), which is the caller's own for that one method: the same request of the
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
-    id sent to two methods is two requests, and both take effect. So it is in every service.
+    id sent to two methods is two requests, and both take effect. This holds in every service.
     """
 
     @_abc_1.abstractmethod

@@ -101,35 +101,35 @@ class RegulatorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EndParticipation(self, request, context):
-        """Tell that a participation is over, and what is left of it.
+        """Report that a participation is over, and what is left of it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReportStages(self, request, context):
-        """Tell played rounds, those of one participation in order, all of the batch or none.
+        """Report played rounds, those of one participation in order, all of the batch or none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AlignDay(self, request, context):
-        """Tell a day's totals. May be told again with a new transaction id when late reports have changed them.
+        """Report a day's totals. May be sent again with a new transaction id when late reports have changed them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CloseSession(self, request, context):
-        """Tell that a session is over. Refused while a participation of it has not ended.
+        """Report that a session is over. Refused while a participation of it has not ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReportModules(self, request, context):
-        """Tell the hashes of the software modules that run, once a day and after every start.
+        """Report the hashes of the software modules that run, once a day and after every start.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
