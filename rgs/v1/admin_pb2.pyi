@@ -187,7 +187,7 @@ class AddCertificateRequest(_message.Message):
     certificate: _builtins.bytes
     """PEM; its one URI names party and role."""
     jurisdiction: _builtins.str
-    """Of operators only."""
+    """Set for operators only."""
     reason: _builtins.str
     def __init__(
         self,
@@ -230,7 +230,7 @@ Global___AddCertificateResponse: _TypeAlias = AddCertificateResponse  # noqa: Y0
 
 @_typing.final
 class RemoveCertificateRequest(_message.Message):
-    """Denied from the next message on, and for good: a removed certificate is not added again. The last certificate of an
+    """Refused from the next message on, and for good: a removed certificate is not added again. The last certificate of an
     admin that is allowed and still valid is not removed.
     """
 

@@ -392,7 +392,7 @@ class StreamEntriesRequest(_message.Message):
     start_index: _builtins.int
     """The first entry wanted, from 0; not beside a resume token."""
     resume_token: _builtins.str
-    """Of the last message that was taken: goes on behind it, as long as the log still has what it had then."""
+    """Of the last message that was taken: the stream goes on behind it, as long as the log still has what it had then."""
     follow: _builtins.bool
     """Without it the stream ends at the size of the checkpoint that is published when it begins. With it the stream
     waits for more, and ends when all of a shard was given that another one follows.

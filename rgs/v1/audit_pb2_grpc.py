@@ -115,7 +115,7 @@ class AuditServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetConsistencyProof(self, request, context):
-        """That a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4).
+        """The proof that a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

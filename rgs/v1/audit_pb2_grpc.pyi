@@ -46,7 +46,7 @@ class AuditServiceStub:
     GetRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetRecordRequest, _audit_pb2.GetRecordResponse]
     """A statement with the proof that the log has it: the two files of a receipt."""
     GetConsistencyProof: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetConsistencyProofRequest, _audit_pb2.GetConsistencyProofResponse]
-    """That a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
+    """The proof that a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
     StreamEntries: _grpc.UnaryStreamMultiCallable[_audit_pb2.StreamEntriesRequest, _audit_pb2.StreamEntriesResponse]
     """The entries of a shard in order, for auditor, regulator and lab; never one that no published checkpoint covers."""
 
@@ -68,7 +68,7 @@ class AuditServiceAsyncStub(AuditServiceStub):
     GetRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetRecordRequest, _audit_pb2.GetRecordResponse]  # type: ignore[assignment]
     """A statement with the proof that the log has it: the two files of a receipt."""
     GetConsistencyProof: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetConsistencyProofRequest, _audit_pb2.GetConsistencyProofResponse]  # type: ignore[assignment]
-    """That a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
+    """The proof that a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
     StreamEntries: _aio.UnaryStreamMultiCallable[_audit_pb2.StreamEntriesRequest, _audit_pb2.StreamEntriesResponse]  # type: ignore[assignment]
     """The entries of a shard in order, for auditor, regulator and lab; never one that no published checkpoint covers."""
 
@@ -123,7 +123,7 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _audit_pb2.GetConsistencyProofRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.GetConsistencyProofResponse, _abc.Awaitable[_audit_pb2.GetConsistencyProofResponse]]:
-        """That a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
+        """The proof that a larger tree of a shard begins with a smaller one (RFC 9162 2.1.4)."""
 
     @_abc_1.abstractmethod
     def StreamEntries(

@@ -33,7 +33,7 @@ class ListRoundsRequest(_message.Message):
     """1 to 200; 0 means 50."""
     page_token: _builtins.str
     operator: _builtins.str
-    """Whose player: of auditors and regulators only, an operator asks for its own."""
+    """The player's operator. Only auditors and regulators set it; an operator gets its own players."""
     def __init__(
         self,
         *,
@@ -148,7 +148,7 @@ class GetRoundRecordRequest(_message.Message):
     date: _builtins.str
     game_code: _builtins.str
     operator: _builtins.str
-    """With a player: of auditors and regulators only, an operator asks for its own."""
+    """The player's operator. Only auditors and regulators set it; an operator gets its own players."""
     def __init__(
         self,
         *,

@@ -431,7 +431,7 @@ class ListSubmissionsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     operator: _builtins.str
-    """Of others than operators."""
+    """Set by callers that are not operators."""
     page_size: _builtins.int
     """1 to 200; 0 means 50."""
     page_token: _builtins.str
@@ -490,7 +490,7 @@ class RunReconciliationRequest(_message.Message):
     ALLOW_REJECTS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     operator: _builtins.str
-    """Of others than operators."""
+    """Set by callers that are not operators."""
     embedded_regulator: _builtins.bool
     """Take the export of the embedded test regulator; then regulator_submission_ids is empty."""
     root: _builtins.str

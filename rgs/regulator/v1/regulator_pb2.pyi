@@ -58,7 +58,7 @@ class OpenSessionRequest(_message.Message):
     currency: _builtins.str
     """ISO 4217."""
     participation_cap_minor: _builtins.int
-    """Most that all purchases of one participation may come to, 1 or more."""
+    """The most that all purchases of one participation may come to, 1 or more."""
     @_builtins.property
     def open_time(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(

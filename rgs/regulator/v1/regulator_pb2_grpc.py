@@ -87,7 +87,7 @@ class RegulatorServiceServicer:
     """
 
     def OpenSession(self, request, context):
-        """Ask for a session's id. No id, no play.
+        """Request a session's id. Without it there is no play.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

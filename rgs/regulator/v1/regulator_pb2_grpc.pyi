@@ -48,7 +48,7 @@ class RegulatorServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> RegulatorServiceAsyncStub: ...
     OpenSession: _grpc.UnaryUnaryMultiCallable[_regulator_pb2.OpenSessionRequest, _regulator_pb2.OpenSessionResponse]
-    """Ask for a session's id. No id, no play."""
+    """Request a session's id. Without it there is no play."""
     BuyParticipation: _grpc.UnaryUnaryMultiCallable[_regulator_pb2.BuyParticipationRequest, _regulator_pb2.BuyParticipationResponse]
     """Buy a right of participation, or add to it. The first purchase of a participation issues its id."""
     EndParticipation: _grpc.UnaryUnaryMultiCallable[_regulator_pb2.EndParticipationRequest, _regulator_pb2.EndParticipationResponse]
@@ -72,7 +72,7 @@ class RegulatorServiceAsyncStub(RegulatorServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     OpenSession: _aio.UnaryUnaryMultiCallable[_regulator_pb2.OpenSessionRequest, _regulator_pb2.OpenSessionResponse]  # type: ignore[assignment]
-    """Ask for a session's id. No id, no play."""
+    """Request a session's id. Without it there is no play."""
     BuyParticipation: _aio.UnaryUnaryMultiCallable[_regulator_pb2.BuyParticipationRequest, _regulator_pb2.BuyParticipationResponse]  # type: ignore[assignment]
     """Buy a right of participation, or add to it. The first purchase of a participation issues its id."""
     EndParticipation: _aio.UnaryUnaryMultiCallable[_regulator_pb2.EndParticipationRequest, _regulator_pb2.EndParticipationResponse]  # type: ignore[assignment]
@@ -99,7 +99,7 @@ class RegulatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _regulator_pb2.OpenSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_regulator_pb2.OpenSessionResponse, _abc.Awaitable[_regulator_pb2.OpenSessionResponse]]:
-        """Ask for a session's id. No id, no play."""
+        """Request a session's id. Without it there is no play."""
 
     @_abc_1.abstractmethod
     def BuyParticipation(

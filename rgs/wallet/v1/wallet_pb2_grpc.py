@@ -74,14 +74,14 @@ class WalletServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Credit(self, request, context):
-        """Give money to a player. It is owed: it is repeated until it lands, and no expiry of a session or token may stop it.
+        """Give money to a player. It is owed: it is repeated until accepted, and no expiry of a session or token may stop it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Rollback(self, request, context):
-        """Undo a debit, arrived or not. Repeated until it is answered, and not stopped by any expiry either.
+        """Undo a debit, whether it arrived or not. Repeated until it is answered, and not stopped by any expiry either.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,7 +96,7 @@ class WalletServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetBalance(self, request, context):
-        """What an account holds now.
+        """The balance of an account now.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -47,15 +47,15 @@ class WalletServiceStub:
     Debit: _grpc.UnaryUnaryMultiCallable[_wallet_pb2.DebitRequest, _wallet_pb2.DebitResponse]
     """Take money from a player."""
     Credit: _grpc.UnaryUnaryMultiCallable[_wallet_pb2.CreditRequest, _wallet_pb2.CreditResponse]
-    """Give money to a player. It is owed: it is repeated until it lands, and no expiry of a session or token may stop it."""
+    """Give money to a player. It is owed: it is repeated until accepted, and no expiry of a session or token may stop it."""
     Rollback: _grpc.UnaryUnaryMultiCallable[_wallet_pb2.RollbackRequest, _wallet_pb2.RollbackResponse]
-    """Undo a debit, arrived or not. Repeated until it is answered, and not stopped by any expiry either."""
+    """Undo a debit, whether it arrived or not. Repeated until it is answered, and not stopped by any expiry either."""
     GetTransaction: _grpc.UnaryUnaryMultiCallable[_wallet_pb2.GetTransactionRequest, _wallet_pb2.GetTransactionResponse]
     """Where a transaction stands. NOT_FOUND with TRANSACTION_UNKNOWN where the wallet has none of this id, which says
     nothing of a call that is still on its way: only a rollback makes it final.
     """
     GetBalance: _grpc.UnaryUnaryMultiCallable[_wallet_pb2.GetBalanceRequest, _wallet_pb2.GetBalanceResponse]
-    """What an account holds now."""
+    """The balance of an account now."""
 
 @_typing.type_check_only
 class WalletServiceAsyncStub(WalletServiceStub):
@@ -65,15 +65,15 @@ class WalletServiceAsyncStub(WalletServiceStub):
     Debit: _aio.UnaryUnaryMultiCallable[_wallet_pb2.DebitRequest, _wallet_pb2.DebitResponse]  # type: ignore[assignment]
     """Take money from a player."""
     Credit: _aio.UnaryUnaryMultiCallable[_wallet_pb2.CreditRequest, _wallet_pb2.CreditResponse]  # type: ignore[assignment]
-    """Give money to a player. It is owed: it is repeated until it lands, and no expiry of a session or token may stop it."""
+    """Give money to a player. It is owed: it is repeated until accepted, and no expiry of a session or token may stop it."""
     Rollback: _aio.UnaryUnaryMultiCallable[_wallet_pb2.RollbackRequest, _wallet_pb2.RollbackResponse]  # type: ignore[assignment]
-    """Undo a debit, arrived or not. Repeated until it is answered, and not stopped by any expiry either."""
+    """Undo a debit, whether it arrived or not. Repeated until it is answered, and not stopped by any expiry either."""
     GetTransaction: _aio.UnaryUnaryMultiCallable[_wallet_pb2.GetTransactionRequest, _wallet_pb2.GetTransactionResponse]  # type: ignore[assignment]
     """Where a transaction stands. NOT_FOUND with TRANSACTION_UNKNOWN where the wallet has none of this id, which says
     nothing of a call that is still on its way: only a rollback makes it final.
     """
     GetBalance: _aio.UnaryUnaryMultiCallable[_wallet_pb2.GetBalanceRequest, _wallet_pb2.GetBalanceResponse]  # type: ignore[assignment]
-    """What an account holds now."""
+    """The balance of an account now."""
 
 class WalletServiceServicer(metaclass=_abc_1.ABCMeta):
     """A wallet: five calls, all of them safe to repeat."""
@@ -92,7 +92,7 @@ class WalletServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _wallet_pb2.CreditRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_wallet_pb2.CreditResponse, _abc.Awaitable[_wallet_pb2.CreditResponse]]:
-        """Give money to a player. It is owed: it is repeated until it lands, and no expiry of a session or token may stop it."""
+        """Give money to a player. It is owed: it is repeated until accepted, and no expiry of a session or token may stop it."""
 
     @_abc_1.abstractmethod
     def Rollback(
@@ -100,7 +100,7 @@ class WalletServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _wallet_pb2.RollbackRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_wallet_pb2.RollbackResponse, _abc.Awaitable[_wallet_pb2.RollbackResponse]]:
-        """Undo a debit, arrived or not. Repeated until it is answered, and not stopped by any expiry either."""
+        """Undo a debit, whether it arrived or not. Repeated until it is answered, and not stopped by any expiry either."""
 
     @_abc_1.abstractmethod
     def GetTransaction(
@@ -118,6 +118,6 @@ class WalletServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _wallet_pb2.GetBalanceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_wallet_pb2.GetBalanceResponse, _abc.Awaitable[_wallet_pb2.GetBalanceResponse]]:
-        """What an account holds now."""
+        """The balance of an account now."""
 
 def add_WalletServiceServicer_to_server(servicer: WalletServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
