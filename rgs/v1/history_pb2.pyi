@@ -148,7 +148,7 @@ class GetRoundRecordRequest(_message.Message):
     date: _builtins.str
     game_code: _builtins.str
     operator: _builtins.str
-    """The player's operator. Only auditors and regulators set it; an operator gets its own players."""
+    """With a player: the player's operator. Only auditors and regulators set it; an operator gets its own players."""
     def __init__(
         self,
         *,
