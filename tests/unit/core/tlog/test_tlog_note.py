@@ -281,6 +281,22 @@ def test_an_offline_proof_that_is_none(data: bytes) -> None:
         parse_log_proof(data)
 
 
+def test_what_is_read_as_a_proof_is_in_its_one_form() -> None:
+    """Every byte of a proof, one by one, as something else, doubled and left out."""
+    data = DATA.replace(b"index 4\n", b"extra QQ==\nindex 4\n")
+    accepted = 0
+    for at in range(len(data)):
+        for other in (b"", b"\n", b"\r", b" ", b"=", b"A", b"0", b"+", data[at : at + 1] * 2):
+            changed = data[:at] + other + data[at + 1 :]
+            try:
+                read = parse_log_proof(changed)
+            except FormatError:
+                continue
+            accepted += 1
+            assert format_log_proof(read) == changed
+    assert accepted > len(data)
+
+
 def test_no_message_shows_a_whole_line() -> None:
     with pytest.raises(FormatError) as caught:
         parse_note(b"t\n\n\xe2\x80\x94 " + b"n" * 500 + b" x y\n")
