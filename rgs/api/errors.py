@@ -137,7 +137,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     ),
     "JURISDICTION_REFUSES": ErrorRow(_STATE, "The jurisdiction does not allow it."),
     "TOO_EARLY": ErrorRow(_STATE, "The minimum time between round starts has not passed; RetryInfo says when it has."),
-    "NUMBER_NOT_EXPECTED": ErrorRow(_STATE, "The stage or purchase number must be `limit`, the next one."),
+    "NUMBER_NOT_EXPECTED": ErrorRow(_STATE, "The round or purchase number must be `limit`, the next one."),
     # Not INVALID_ARGUMENT: the same message with more time succeeds. Not DEADLINE_EXCEEDED: that leaves open whether
     # something was done, and here nothing was.
     "DEADLINE_TOO_SHORT": ErrorRow(_STATE, "The remaining time was too short to begin; nothing was done."),

@@ -191,7 +191,7 @@ class TooEarlyError(RgsError, reason="TOO_EARLY"):
 
 
 class NumberExpectedError(RgsError, reason="NUMBER_NOT_EXPECTED"):
-    """The stage or purchase number of the request is not the one expected next."""
+    """The round or purchase number of the request is not the one expected next."""
 
 
 # --- a repetition, or a race -----------------------------------------------------------------------------------------
