@@ -62,8 +62,16 @@ def _text(field_: str, value: object) -> str:
     return value
 
 
+def _target(field_: str, value: object) -> str:
+    text = _text(field_, value)
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdecimal() or not 1 <= int(port[:6]) <= 65_535:
+        raise refusal(field_, "host:port, the port from 1 to 65535", value)
+    return text
+
+
 _SETTINGS: Final[Mapping[str, Setting]] = {
-    "target": Setting("", _text),
+    "target": Setting("", _target),
     "server_name": Setting("", _text),
     "ca": Setting("tls/ca.pem", _text),
     "certificate": Setting("tls/peers.pem", _text),
@@ -192,8 +200,6 @@ def _peer(where: str, value: object, home: Path) -> PeerSettings:
     rows = _table(where, value)
     _check_keys(where, rows, _SETTINGS)
     settings = {name: row.check(f"{where}.{name}", rows.get(name, row.default)) for name, row in _SETTINGS.items()}
-    if not settings["target"]:
-        raise refusal(f"{where}.target", "host:port", "")
     for name in ("ca", "certificate", "key"):
         settings[name] = read_whole(home / settings[name], where, secret=name == "key")
     return PeerSettings(**settings)
