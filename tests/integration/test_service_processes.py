@@ -16,6 +16,7 @@ import pytest
 from rgs.core.errors import UnavailableError
 from rgs.store.changes import StoreError
 from tests.support.clocks import ManualClock
+from tests.support.service.crashing import WARNINGS
 from tests.support.service.harness import Request, ServiceHarness, open_harness, round_document, session_document
 from tests.support.service.oracles import stored_statements, verify_books, verify_numbers
 from tests.support.service.player import Player
@@ -161,7 +162,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "tests.integration.test_service_processes", str(tmp_path)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": WARNINGS},
         capture_output=True,
         text=True,
         check=False,

@@ -27,6 +27,9 @@ ROOT = Path(__file__).resolve().parents[3]
 Run = Callable[..., int]
 """A life in the folder of a test, up to its end or its failpoint; its exit status, negative for a signal."""
 
+WARNINGS = "error,ignore:Binding:DeprecationWarning"
+"""Of child processes. Python 3.12.0 to 3.12.3 take numbered parameters of SQLite (?1) for named ones (gh-117995)."""
+
 
 class Failpoint:
     """Counts the commits of this process and dies at the one that it was told. Names: step/file/count/when."""
@@ -110,7 +113,7 @@ def _child(order: dict[str, Any], life: Callable[[dict[str, Any]], Coroutine[Any
 @contextmanager
 def forking(module: str) -> Iterator[subprocess.Popen[str]]:
     """The program of a test module, for as long as its tests want it."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": WARNINGS}
     environment.pop("COV_CORE_SOURCE", None)
     with subprocess.Popen(
         [sys.executable, "-m", module],
