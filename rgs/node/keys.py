@@ -54,7 +54,7 @@ def key_files(config: Config, clock: Clock) -> KeyFiles:
     return KeyFiles(partial(read_whole, config.bundle, "key bundle"), signer_of)
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class NodeKeys:
     """Follows changes of the bundle. At most one `poll` runs at a time.
 

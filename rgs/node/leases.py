@@ -31,7 +31,7 @@ RESTART = "this process ends, start it again"
 KEEP = "this process ends. Keep one server on a store and end the other; never delete the lock file of a used store"
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Leases:
     """The lease of one instance. `renew` and `poll` are to be called once a second."""
 

@@ -148,7 +148,7 @@ class Worker:
             self._process.send_signal(number)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Slot:
     """The place of the worker with one number, which is filled again and again."""
 

@@ -2,7 +2,7 @@
 
 A certificate is added once. One that was removed stays denied for ever, as its row and its signed events say; its
 party gets another. A party keeps its role and jurisdiction. The last certificate of an admin cannot be removed: an
-allowed one that is still valid must remain. One with an unknown end, added before schema 5, does not count.
+allowed one that is still valid must remain. One with an unknown end does not count.
 """
 
 from __future__ import annotations

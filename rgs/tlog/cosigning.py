@@ -110,7 +110,7 @@ class _Round:
     """How many witnesses have their lines kept."""
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Cosigner:
     """The witnesses of one process's sequencer. `work` is called again and again; it waits for no witness.
 

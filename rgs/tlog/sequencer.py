@@ -100,7 +100,7 @@ def shard_folder(folder: Path, origin: str) -> Path:
     return folder / parse_origin(origin)[1]
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Sequencer:
     """One process's part in the log. `work` is called again and again; `code` and `lag_ms` show its state."""
 

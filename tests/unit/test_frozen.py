@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import rgs.adapters
+import rgs.api
 import rgs.core
+import rgs.node
 import rgs.ports
 import rgs.service
 import rgs.store
+import rgs.tlog
 
 USE_CASES = {
     "rgs.service.admin.admin.Admin",
@@ -59,8 +63,11 @@ CHANGING = USE_CASES | {
 """What one function or one object fills: sums, chains and states that are built up statement by statement."""
 
 
-def dataclasses_of_the_rooms() -> Iterator[tuple[str, Any]]:
-    for package in (rgs.adapters, rgs.core, rgs.ports, rgs.service, rgs.store):
+VALUES = (rgs.adapters, rgs.core, rgs.ports, rgs.service, rgs.store)
+
+
+def dataclasses_of_the_rooms(packages: Sequence[ModuleType] = VALUES) -> Iterator[tuple[str, Any]]:
+    for package in packages:
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for name, value in vars(importlib.import_module(info.name)).items():
                 if isinstance(value, type) and value.__module__ == info.name and dataclasses.is_dataclass(value):
@@ -70,3 +77,10 @@ def dataclasses_of_the_rooms() -> Iterator[tuple[str, Any]]:
 def test_only_what_is_named_can_be_changed() -> None:
     found = {name for name, value in dataclasses_of_the_rooms() if not value.__dataclass_params__.frozen}
     assert found == CHANGING
+
+
+def test_an_object_with_keys_or_connections_shows_no_part_of_itself() -> None:
+    packages = (rgs.adapters, rgs.api, rgs.node, rgs.service, rgs.store, rgs.tlog)
+    objects = [(name, kind) for name, kind in dataclasses_of_the_rooms(packages) if not kind.__dataclass_params__.eq]
+    assert len(objects) > 15
+    assert [name for name, kind in objects if kind.__dataclass_params__.repr] == []
