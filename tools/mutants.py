@@ -83,9 +83,10 @@ def reason(mutant: Mutant | Line, equivalents: Sequence[dict[str, str]]) -> str:
 
 def excuses(entry: dict[str, str], mutant: Mutant | Line) -> bool:
     """Whether an entry means this mutant: same file, same function, same change of the same line; by its number, too,
-    where the function has that line more than once.
+    where the function has that line more than once. Pythons differ in the quotes that they write in an f-string.
     """
-    is_same = all(entry[key] == getattr(mutant, key) for key in ("path", "function", "before", "after"))
+    keys = ("path", "function", "before", "after")
+    is_same = all(entry[key].replace("'", '"') == getattr(mutant, key).replace("'", '"') for key in keys)
     return is_same and entry.get("line", str(mutant.line)) == str(mutant.line)
 
 
