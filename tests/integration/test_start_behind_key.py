@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ DAY_MS = 86_400_000
 
 
 def signed(harness: ApiHarness) -> int:
-    with connect(harness.config.store, read_only=True) as connection:  # type: ignore[arg-type]
+    with closing(connect(harness.config.store, read_only=True)) as connection:  # type: ignore[arg-type]
         return int(connection.execute("SELECT count(*) FROM statements").fetchone()[0])
 
 
