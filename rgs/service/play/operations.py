@@ -133,9 +133,8 @@ class Operations:
             return
         progress = operation.progress
         if operation.kind == "purchase" and isinstance(error, RegulatorUnavailableError):
-            progress = max(
-                progress, OperationProgress.PAID
-            )  # the regulator is asked after the debit, and may know the purchase
+            # The regulator is asked after the debit, and may know the purchase.
+            progress = max(progress, OperationProgress.PAID)
         elif isinstance(error, WalletUnavailableError):
             progress = max(progress, OperationProgress.UNKNOWN)
         attempts = operation.attempts + 1
@@ -320,10 +319,8 @@ class Operations:
         """
         if operation.progress == OperationProgress.UNDOING:
             raise await self.undone(operation, session, transfer, None)
-        is_old, is_paid = (
-            self.clock.passed_ms(operation.created_ms) >= UNDO_AFTER_MS,
-            operation.progress == OperationProgress.PAID,
-        )
+        is_old = self.clock.passed_ms(operation.created_ms) >= UNDO_AFTER_MS
+        is_paid = operation.progress == OperationProgress.PAID
         if is_old or operation.progress != OperationProgress.BEGUN:
             known = await self.transfers.known(transfer)
             if known is not None and is_standing(known):
