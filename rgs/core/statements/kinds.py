@@ -108,6 +108,34 @@ CARDS = Record(
         "hole_cards": Array(CARD, 2),
     }
 )
+TABLE_DEAL = Record(
+    {
+        "draw_no": POSITIVE,
+        "instance": NAME,
+        "reseed_counter": POSITIVE,
+        "shuffle": Text(r"[a-z0-9][a-z0-9./-]{0,63}", "name and version of the transcript -> deck procedure"),
+        "table_round": HASH,
+    }
+)
+WINDOW = Record(
+    {
+        "close_time": TIME,
+        "end": one_of("decided", "paused", "time"),
+        "open_time": TIME,
+        "phase": PHASE,
+    }
+)
+LIMIT = Record({"bet": BET, "max_minor": POSITIVE, "min_minor": POSITIVE})
+BOX_SEAT = Record(SEAT.required, {"box": POSITIVE})
+TABLE_CARDS = Record(
+    {"board": Array(CARD, 5), "burns": Array(CARD, 4), "dealer_cards": Array(CARD, 2)},
+    {"hole_cards": Array(CARD, 2)},
+)
+TABLE_HANDS = Record({"dealer_hand": HAND, "dealer_qualifies": Flag()}, {"flop_hand": HAND, "player_hand": HAND})
+SEAT_OUTCOME = Record(
+    {"outcome": one_of("player", "dealer", "tie", "fold")}, {"flop_hand": HAND, "player_hand": HAND}
+)
+TABLE_VOID = Record({"approvals": Array(Record({"party": NAME, "time": TIME}), 2), "malfunction": HASH, "reason": CODE})
 VOID = Record(
     {"approvals": Array(Record({"party": NAME, "time": TIME}), 2), "malfunction": HASH, "reason": CODE},
     {"would_have_been": Array(SETTLED_BET, 8), "would_have_outcome": OUTCOME},
@@ -216,6 +244,52 @@ _ALL = (
         {"bytes": POSITIVE, "name": Text(r"[a-z0-9][a-z0-9._/-]{0,127}"), "sha256": HASH},
         base=_NUMBERED,
     ),
+    # --- numbered, the rounds of a table --------------------------------------------------------------------------
+    _kind(
+        "table_round",
+        KeyRole.INSTANCE,
+        {
+            "betting_close_time": TIME,
+            "betting_ms": INTEGER,
+            "betting_open_time": TIME,
+            "config": HASH,
+            "decision_ms": INTEGER,
+            "game_code": GAME_CODE,
+            "hands": POSITIVE,
+            "jurisdiction": RULES,
+            "leaves": POSITIVE,
+            "limits": Array(LIMIT, 8),
+            "previous": HASH,
+            "round_id": ULID,
+            "ruleset": RULES,
+            "seats_root": HASH,
+            "table": NAME,
+            "table_round_no": POSITIVE,
+        },
+        base=_NUMBERED,
+    ),
+    _kind("table_seats", KeyRole.INSTANCE, {"salt": HASH, "seats": POSITIVE, "table_round": HASH}, base=_NUMBERED),
+    _kind("table_deal", KeyRole.INSTANCE, {"commitment": HASH, "deal": TABLE_DEAL, "round_id": ULID}, base=_NUMBERED),
+    _kind(
+        "table_final",
+        KeyRole.INSTANCE,
+        {
+            "round_id": ULID,
+            "status": one_of("settled", "void"),
+            "table_round": HASH,
+            "windows": Array(WINDOW, 64),
+        },
+        base=_NUMBERED,
+        optional={
+            "cards": TABLE_CARDS,
+            "deal": HASH,
+            "deck": Array(CARD, 52),
+            "hands": TABLE_HANDS,
+            "salt": HASH,
+            "transcript": Text(r"([0-9a-f]{2}){1,4096}"),
+            "void": TABLE_VOID,
+        },
+    ),
     # --- numbered and linked to a session -------------------------------------------------------------------------
     _kind(
         "session_open",
@@ -299,6 +373,45 @@ _ALL = (
             "settlement": Array(SETTLED_BET, 8),
             "transcript": Text(r"([0-9a-f]{2}){1,4096}"),
             "void": VOID,
+        },
+    ),
+    _kind(
+        "seat_opening",
+        KeyRole.INSTANCE,
+        {
+            "balance_after_minor": INTEGER,
+            "balance_before_minor": POSITIVE,
+            "deal": HASH,
+            "round_id": ULID,
+            "round_no": POSITIVE,
+            "seat": BOX_SEAT,
+        },
+        base=_LINKED,
+    ),
+    _kind(
+        "seat_final",
+        KeyRole.INSTANCE,
+        {
+            "actions": Array(TAKEN, 8),
+            "actions_hash": HASH,
+            "balance_after_minor": INTEGER,
+            "balance_before_minor": POSITIVE,
+            "opening": HASH,
+            "returned_minor": INTEGER,
+            "round_id": ULID,
+            "round_no": POSITIVE,
+            "seat_no": POSITIVE,
+            "settlement": Array(SETTLED_BET, 8),
+            "staked_minor": POSITIVE,
+            "status": one_of("settled", "void"),
+            "table_final": HASH,
+        },
+        base=_LINKED,
+        optional={
+            "hole_cards": Array(CARD, 2),
+            "outcome": SEAT_OUTCOME,
+            "would_have_been": Array(SETTLED_BET, 8),
+            "would_have_outcome": SEAT_OUTCOME,
         },
     ),
     _kind(
