@@ -101,10 +101,15 @@ class Round:
 
     def actions_hash(self) -> bytes:
         """Running hash of the decisions so far, 32 bytes."""
-        running = first_actions_hash(self.commitment)
-        for action in self.actions:
-            running = next_actions_hash(running, action.body())
-        return running
+        return actions_hash_from(self.commitment, self.actions)
+
+
+def actions_hash_from(start: bytes, actions: Sequence[TakenAction]) -> bytes:
+    """Running hash of these decisions, 32 bytes. It begins with the commitment, at a table with the seat's opening."""
+    running = first_actions_hash(start)
+    for action in actions:
+        running = next_actions_hash(running, action.body())
+    return running
 
 
 def seat_object(seat_no: int, session_id: str, bets: Sequence[tuple[str, int]]) -> dict[str, Any]:
@@ -309,9 +314,14 @@ def void_body(
 
 def settle_by_default(seat: Seat) -> Settlement:
     """The settlement if the ruleset's default decisions were taken from here on (RULEBOOK T-2, C-10)."""
+    return games.settle(default_end(seat))
+
+
+def default_end(seat: Seat) -> Seat:
+    """The seat after the ruleset's default decisions from here on."""
     while seat.phase is not Phase.SHOWDOWN:
         seat = games.apply(seat, games.default_action(seat))
-    return games.settle(seat)
+    return seat
 
 
 def staked_so_far(round_: Round) -> int:

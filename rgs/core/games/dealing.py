@@ -66,14 +66,39 @@ def deal(
 
 
 def deal_again(
-    ruleset: Ruleset, deck: Sequence[int], seat_no: int, bets: tuple[tuple[str, int], ...], funds_minor: int
+    ruleset: Ruleset,
+    deck: Sequence[int],
+    seat_no: int,
+    bets: tuple[tuple[str, int], ...],
+    funds_minor: int,
+    *,
+    hands: int = 1,
 ) -> Seat:
-    """Return the seat of a solo round as it was dealt, from its record: the same deck, all opening bets.
+    """Return a seat as it was dealt, from its record: the same deck, all opening bets.
 
+    `hands` is the number of player hands dealt: 1 in solo play and where the seats share one, else that of the seats.
     Every step of a round uses it. What `deal` has checked is not checked again.
     """
-    layout = _layout_of(ruleset, 1)
-    return _seat(ruleset, deck, layout, layout.hands[0], seat_no, bets, funds_minor)
+    layout = _layout_of(ruleset, hands)
+    hand = layout.hands[seat_no - 1 if hands > 1 else 0]
+    return _seat(ruleset, deck, layout, hand, seat_no, bets, funds_minor)
+
+
+class Dealt(NamedTuple):
+    """Where the cards of a deal went: the hands in seat order (one where they are shared), and the table's."""
+
+    hands: tuple[tuple[Card, ...], ...]
+    dealer_cards: tuple[Card, ...]
+    board: tuple[Card, ...]
+    burns: tuple[Card, ...]
+
+
+def dealt_cards(ruleset: Ruleset, deck: Sequence[int], hands: int) -> Dealt:
+    """Return all cards of a deal with this number of player hands; raise FormatError for what is not a deck."""
+    verify_deck(deck)
+    layout = _layout_of(ruleset, hands)
+    own = tuple(_cards(deck, hand) for hand in layout.hands)
+    return Dealt(own, _cards(deck, layout.dealer), _cards(deck, layout.board), _cards(deck, layout.burns))
 
 
 class _Layout(NamedTuple):

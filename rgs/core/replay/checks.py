@@ -74,6 +74,20 @@ SCOPE: Final = Check(22, "scope", "what the files leave out is named by an expor
 IDS: Final = Check(
     23, "ids", "the regulator's ids are there where they are required, and no id or transaction serves two things"
 )
+# --- the rounds of a table ---
+TABLE: Final = Check(
+    24, "table", "the rounds of a table are numbered without gap, and each names the end of the one before"
+)
+TABLE_DEAL: Final = Check(
+    25, "table deal", "a table's deal follows what was fixed before it: rules, limits, betting window, hands"
+)
+WINDOWS: Final = Check(
+    26, "windows", "every decision was taken in a window of its phase, a timer's at the end of one that ran out"
+)
+EARLY: Final = Check(27, "early", "no card and no end of a seat is dated before what it waits for")
+SEATS: Final = Check(
+    28, "seats", "the seats opened are those under the root that was signed before the draw, and each ends once"
+)
 
 CHECKS: Final = tuple(value for value in globals().values() if isinstance(value, Check))
 """All of them, in the order in which they are made."""

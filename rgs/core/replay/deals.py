@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rgs.core.errors import VerificationError
-from rgs.core.replay.checks import DEAL
+from rgs.core.replay.checks import DEAL, TABLE_DEAL
 from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.seats import OpenSeat
@@ -44,14 +44,30 @@ class Deals:
         """Ids of the rounds that a failed check named."""
         self.games: Counter[str] = Counter()
         self._deals: dict[str, Deal] = {}
+        self._at_tables: set[str] = set()
+        """Ids of the rounds that tables have dealt and not ended; their seats are kept by `Tables`."""
         self._ids = IdSet()
 
     def fail(self, round_id: str) -> None:
         """A check of this round failed: it no longer counts as verified."""
         if round_id not in self.failed:
             self.failed.add(round_id)
-            if round_id not in self._deals and round_id in self._ids:
+            if round_id not in self._deals and round_id not in self._at_tables and round_id in self._ids:
                 self.verified -= 1
+
+    def begin(self, statement: Statement, family: str) -> None:
+        """A table has dealt a round; check 25: its id is new."""
+        round_id = statement.round_id
+        self.games[family] += 1
+        self._at_tables.add(round_id)
+        if not self._ids.add(round_id):
+            raise statement.failure(TABLE_DEAL, "the round id was used before")
+
+    def end(self, round_id: str, *, is_left_open: bool) -> None:
+        """Count the round of a table, once: its seats have ended, or it ends outside a cut export."""
+        if round_id in self._at_tables:
+            self._at_tables.remove(round_id)
+            self._count(round_id, is_left_open=is_left_open)
 
     def brings_draw(self, statement: Statement) -> bool:
         """Whether no earlier seat of the round has named this draw."""
@@ -99,6 +115,7 @@ class Deals:
     def state(self) -> dict[str, Any]:
         """What `restore` needs, for JSON. No round is left open before `finish`, unless a scope cuts the files."""
         return {
+            "at_tables": sorted(self._at_tables),
             "deals": {round_id: _state_of(deal) for round_id, deal in self._deals.items()},
             "failed": sorted(self.failed),
             "games": self.games,
@@ -108,6 +125,7 @@ class Deals:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`."""
+        self._at_tables = set(state["at_tables"])
         self._deals = {round_id: _deal_of(row) for round_id, row in state["deals"].items()}
         self.failed = set(state["failed"])
         self.games = Counter(state["games"])
@@ -115,12 +133,12 @@ class Deals:
         self.verified = state["verified"]
 
     def _close(self, round_id: str) -> None:
-        deal = self._deals.pop(round_id)
+        self._count(round_id, is_left_open=self._deals.pop(round_id).is_left_open)
+
+    def _count(self, round_id: str, *, is_left_open: bool) -> None:
         if round_id not in self.failed:
-            if deal.is_left_open:
-                self.left_open += 1
-            else:
-                self.verified += 1
+            self.left_open += is_left_open
+            self.verified += not is_left_open
 
     def finish(self, *, is_whole: bool, goes_on: bool = False) -> Iterator[VerificationError]:
         """Count the remaining rounds. In whole files every seat of a deal is opened. In a log that goes on a seat may

@@ -13,7 +13,7 @@ from rgs.core import games
 from rgs.core.cards import FULL_DECK, format_card
 from rgs.core.errors import RgsError
 from rgs.core.games.dealing import deal_again
-from rgs.core.games.types import Action, Phase, Seat, SeatStakes, Settlement
+from rgs.core.games.types import Action, Phase, Seat, Settlement
 from rgs.core.replay.checks import (
     ACTIONS,
     BALANCE,
@@ -26,7 +26,6 @@ from rgs.core.replay.checks import (
     VOID,
     Check,
 )
-from rgs.core.replay.openings import placed_bets
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.seats import OpenSeat
 from rgs.core.rounds import (
@@ -38,7 +37,7 @@ from rgs.core.rounds import (
     settlement_objects,
 )
 from rgs.core.rulesets import Ruleset
-from rgs.core.statements import commitment_of, first_actions_hash, next_actions_hash
+from rgs.core.statements import commitment_of, next_actions_hash
 from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr-defined]  # it raises it, see there
 
 _FACES: Final = tuple(format_card(card) for card in FULL_DECK)
@@ -63,23 +62,23 @@ def verify_final(statement: Statement, seat: OpenSeat | None, is_seamless: bool 
         # (13) The transcript.
         deck = _deck(statement)
     # (14) The cards.
-    dealt = _deal(seat, ruleset, deck)
+    dealt = deal_of(seat, ruleset, deck)
     if "cards" in body:
         _verify_cards(statement, dealt)
     # (15) The actions. Any deck serves if none is revealed: what is legal, and its cost, does not depend on cards.
-    played = _play(statement, seat, dealt)
+    played = play(statement, seat, dealt)
     if body["status"] == "settled":
         # (16) The hands, (17) the settlement.
         if played.phase is not Phase.SHOWDOWN:
             raise statement.failure(ACTIONS, f"settled at {played.phase}, before the showdown")
         settlement = games.settle(played)
         _verify_hands(statement, settlement, body["outcome"])
-        _verify_settlement(statement, SETTLEMENT, settlement_objects(settlement), body["settlement"])
+        verify_settlement(statement, SETTLEMENT, settlement_objects(settlement), body["settlement"])
     else:
         # (19) The void.
         _verify_void(statement, played)
     # (18) The balance.
-    _verify_balance(statement, seat, played)
+    verify_balance(statement, seat, played)
     if is_seamless and body["staked_minor"] != body["balance_before_minor"]:
         raise statement.failure(BALANCE, f"staked {body['staked_minor']}, debited {body['balance_before_minor']}")
 
@@ -132,7 +131,7 @@ def _verify_commitment(statement: Statement, seat: OpenSeat) -> None:
 
 def _deck(statement: Statement) -> tuple[int, ...]:
     deck = _shuffled(statement)
-    if _faces(deck) != statement.body["deck"]:
+    if faces(deck) != statement.body["deck"]:
         raise statement.failure(TRANSCRIPT, "the transcript gives another deck")
     return deck
 
@@ -144,16 +143,10 @@ def _shuffled(statement: Statement) -> tuple[int, ...]:
         raise statement.failure(TRANSCRIPT, str(error)) from None
 
 
-def _deal(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
-    """The seat as dealt, for an opening whose stakes and seats are right.
-
-    With own cards it is dealt among all seats; the stakes of the others do not change its cards.
-    """
-    if seat.seats == 1 or ruleset.hole_cards != "own":
-        return deal_again(ruleset, deck, seat.seat_no, seat.bets, seat.funds_minor)
-    bets = placed_bets(seat.bets, ruleset)
-    seats = [SeatStakes(seat_no, bets, seat.funds_minor) for seat_no in range(1, seat.seats + 1)]
-    return games.deal(ruleset, deck, seats)[seat.seat_no - 1]
+def deal_of(seat: OpenSeat, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
+    """The seat as dealt, for an opening whose stakes and seats are right."""
+    hands = seat.seats if ruleset.hole_cards == "own" else 1
+    return deal_again(ruleset, deck, seat.seat_no, seat.bets, seat.funds_minor, hands=hands)
 
 
 def _verify_cards(statement: Statement, dealt: Seat) -> None:
@@ -164,21 +157,22 @@ def _verify_cards(statement: Statement, dealt: Seat) -> None:
         ("dealer_cards", dealt.dealer_cards),
         ("hole_cards", dealt.hole_cards),
     ):
-        if claimed[place] != _faces(cards):
+        if claimed[place] != faces(cards):
             raise statement.failure(CARDS, f"{place} are not those that the deck gives")
 
 
-def _faces(cards: Iterable[int]) -> list[str]:
+def faces(cards: Iterable[int]) -> list[str]:
+    """The cards as statements show them."""
     return list(map(_FACES.__getitem__, cards))
 
 
 # --- (15) ---
 
 
-def _play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
+def play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
     """The seat after all actions; each must be legal in its phase, and the running hash must agree."""
     body = statement.body
-    played, time, running = dealt, seat.time, first_actions_hash(seat.commitment)
+    played, time, running = dealt, seat.time, seat.first_hash
     for number, action in enumerate(body["actions"], 1):
         if action["phase"] != played.phase:
             raise statement.failure(
@@ -217,9 +211,10 @@ def _verify_hands(statement: Statement, settlement: Settlement, claimed: dict[st
         raise statement.failure(HANDS, f"{field} is {claimed.get(field)}, the cards give {expected.get(field)}")
 
 
-def _verify_settlement(
+def verify_settlement(
     statement: Statement, check: Check, expected: list[dict[str, str]], claimed: list[dict[str, str]]
 ) -> None:
+    """The check's failure unless the claimed rows are those that are due, bet by bet."""
     if len(claimed) != len(expected):
         raise statement.failure(check, f"{len(claimed)} bets are settled, {len(expected)} were placed")
     for due, row in zip(expected, claimed, strict=True):
@@ -234,7 +229,8 @@ def _row(row: dict[str, str]) -> str:
 # --- (18) (19) ---
 
 
-def _verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
+def verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
+    """Check 18 of a final: what was staked and returned, and the balance before and after."""
     body = statement.body
     before, after = int(body["balance_before_minor"]), int(body["balance_after_minor"])
     staked, returned = int(body["staked_minor"]), int(body["returned_minor"])
@@ -263,7 +259,7 @@ def _verify_void(statement: Statement, played: Seat) -> None:
     if latest > body["time"]:
         raise statement.failure(VOID, f"approved at {latest}, after the void")
     if "settlement" in body:
-        _verify_settlement(statement, VOID, pushed_objects(played.bets), body["settlement"])
+        verify_settlement(statement, VOID, pushed_objects(played.bets), body["settlement"])
     is_revealed = "deck" in body
     for claim in ("would_have_been", "would_have_outcome"):
         if (claim in void) != is_revealed:
@@ -271,4 +267,4 @@ def _verify_void(statement: Statement, played: Seat) -> None:
     if is_revealed:
         settlement = settle_by_default(played)
         _verify_hands(statement, settlement, void["would_have_outcome"])
-        _verify_settlement(statement, SETTLEMENT, settlement_objects(settlement), void["would_have_been"])
+        verify_settlement(statement, SETTLEMENT, settlement_objects(settlement), void["would_have_been"])

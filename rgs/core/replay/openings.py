@@ -12,10 +12,10 @@ from typing import Any
 
 from rgs.core import games
 from rgs.core.errors import RgsError, VerificationError
-from rgs.core.replay.checks import BALANCE, DEAL, RULES, SESSION, STAKES
+from rgs.core.replay.checks import DEAL, RULES, SESSION, STAKES
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
-from rgs.core.replay.seats import OpenSeat, verify_balance_before
+from rgs.core.replay.seats import OpenSeat, verify_balance_after, verify_balance_before
 from rgs.core.replay.sessions import Chain
 from rgs.core.rulesets import Ruleset
 from rgs.core.tlog.merkle import verify_inclusion
@@ -40,25 +40,20 @@ def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook:
         )
     if chain.rules is not None and deal["ruleset"] != chain.rules:
         raise statement.failure(RULES, "the deal names another ruleset than the session")
-    _verify_pace(statement, chain, rulebook)
-    _verify_limits(statement, seat, chain)
+    verify_pace(statement, chain, rulebook, deal["start_time"])
+    verify_limits(statement, seat, chain, deal["start_time"])
     # (9) The deal core, and the seat in it.
     _verify_deal(statement, chain, seat.ruleset)
     _verify_seat(statement, seat)
     # (10) The stakes.
-    _verify_stakes(statement, seat, seat.ruleset)
+    verify_stakes(statement, seat, seat.ruleset)
     # (18) The balance.
     verify_balance_before(statement, chain.balance_minor, seat.balance_before_minor)
-    if seat.balance_after_minor != seat.balance_before_minor - seat.staked_minor:
-        raise statement.failure(
-            BALANCE,
-            f"balance {seat.balance_after_minor} after staking {seat.staked_minor} of {seat.balance_before_minor}",
-        )
+    verify_balance_after(statement, seat)
 
 
-def _verify_pace(statement: Statement, chain: Chain, rulebook: Rulebook) -> None:
+def verify_pace(statement: Statement, chain: Chain, rulebook: Rulebook, start_time: str) -> None:
     """The jurisdiction's least time between two starts of a session; starts do not go back in time in any case."""
-    start_time = statement.body["deal"]["start_time"]
     if start_time < chain.start_time:
         raise statement.failure(SESSION, f"the start goes back from {chain.start_time} to {start_time}")
     jurisdiction = rulebook.jurisdiction(chain.jurisdiction)
@@ -69,9 +64,9 @@ def _verify_pace(statement: Statement, chain: Chain, rulebook: Rulebook) -> None
         raise statement.failure(RULES, f"started {passed} after the round before, too early for {jurisdiction.id}")
 
 
-def _verify_limits(statement: Statement, seat: OpenSeat, chain: Chain) -> None:
+def verify_limits(statement: Statement, seat: OpenSeat, chain: Chain, start_time: str) -> None:
     """The limits of the session_open: its duration has not passed, and they cover the opening bets."""
-    duration_ms, start_time = chain.limits.duration_ms, statement.body["deal"]["start_time"]
+    duration_ms = chain.limits.duration_ms
     if duration_ms:
         passed = datetime.fromisoformat(start_time) - datetime.fromisoformat(chain.open_time)
         if passed >= timedelta(milliseconds=duration_ms):
@@ -120,7 +115,8 @@ def _verify_seat(statement: Statement, seat: OpenSeat) -> None:
         raise statement.failure(DEAL, f"seat {seat.seat_no}: {error.message}") from None
 
 
-def _verify_stakes(statement: Statement, seat: OpenSeat, ruleset: Ruleset) -> None:
+def verify_stakes(statement: Statement, seat: OpenSeat, ruleset: Ruleset) -> None:
+    """Check 10: the opening bets are the game's, in order, within the ruleset's limits and on its step."""
     try:
         expected = _stakes_due(ruleset, seat.bets)
     except RgsError as error:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from rgs.core.errors import VerificationError
-from rgs.core.replay.checks import KEY, LINE, OPENING, SCOPE, SESSION
+from rgs.core.replay.checks import KEY, LINE, OPENING, SCOPE, SEATS, SESSION
 from rgs.core.replay.deals import Deals
 from rgs.core.replay.finals import verify_discarded, verify_final
 from rgs.core.replay.identifiers import IdSet
@@ -25,6 +25,7 @@ from rgs.core.replay.reading import HashedEntry, Statement, read_authentic, read
 from rgs.core.replay.registered import Registered
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.scope import NumberSequence, Scope
+from rgs.core.replay.seat_finals import read_table_seat, verify_seat_final, verify_seat_opening
 from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
@@ -35,6 +36,7 @@ from rgs.core.replay.sessions import (
     verify_session_open,
     verify_transfer,
 )
+from rgs.core.replay.tables import TableRound, Tables
 from rgs.core.replay.voids import Voids
 from rgs.core.rounds import DECK_UNRECOVERABLE
 from rgs.core.statements import UnhandledKindError
@@ -78,6 +80,8 @@ class Summary:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+_OPENINGS: Final = frozenset({"round_opening", "seat_opening"})
+_FINALS: Final = frozenset({"round_final", "seat_final"})
 _COUNTERS: Final = ("games", "returned_minor", "staked_minor", "statements")
 
 
@@ -96,6 +100,7 @@ class Replay:
         self._scope = Scope()
         self._instances = Instances(self._scope, goes_on=goes_on)
         self._deals = Deals()
+        self._tables = Tables()
         self._chains: dict[str, Chain] = {}
         self._sessions = IdSet()
         self._closed_in_scope: set[str] = set()
@@ -139,6 +144,8 @@ class Replay:
         for session_id in sorted(self._scope.sessions.keys() - self._chains.keys() - self._closed_in_scope):
             self._report(SCOPE.failure("the scope promises a session of which nothing is here", session_id=session_id))
         is_whole = self._scope.is_whole and not self._goes_on
+        for round_ in self._tables.finish():
+            self._finish_table_round(round_, is_whole=is_whole)
         deals = self._deals.finish(is_whole=is_whole, goes_on=self._goes_on)
         for error in (*self._voids.finish(), *self._instances.finish(), *deals):
             self._report(error)
@@ -168,6 +175,7 @@ class Replay:
             "registered": self._registered.state(),
             "sessions": self._sessions.state(),
             "summary": self.summary.fields(),
+            "tables": self._tables.state(),
             "voids": self._voids.state(),
         }
 
@@ -184,11 +192,12 @@ class Replay:
         self._sessions.restore(state["sessions"])
         counts = {name: Counter(state["summary"][name]) for name in _COUNTERS}
         self.summary = Summary(**{**state["summary"], **counts})
+        self._tables.restore(state["tables"], self._rulebook)
         self._voids.restore(state["voids"])
 
     # --- failures ---
 
-    def _passes(self, verify: Callable[..., None], *args: object) -> bool:
+    def _passes(self, verify: Callable[..., object], *args: object) -> bool:
         try:
             verify(*args)
         except VerificationError as error:
@@ -260,6 +269,14 @@ class Replay:
                 self._voids.take(statement)
                 if statement.body["code"] == "TIME_JUMP":
                     self._keys.note_time_jump(statement.keyid)
+            case "table_round":
+                self._passes(self._begin_round, statement)
+            case "table_seats":
+                self._passes(self._tables.take_seats, statement)
+            case "table_deal":
+                self._take_deal(statement)
+            case "table_final":
+                self._end_round(statement)
             case "instance_start" | "artifact":
                 pass  # `_start_instance` took the start; `certify log` compares files with artifacts
             case name:
@@ -290,8 +307,8 @@ class Replay:
         self._passes(chain.verify_link, statement, self._scope.sessions.get(chain.session_id))
         if number <= before:
             return
-        answers = chain.seat is not None and kind == "round_final" and body["opening"] == chain.seat.opening
-        if chain.seat is not None and not answers and kind in {"round_opening", "round_final", "session_close"}:
+        answers = chain.seat is not None and kind in _FINALS and body["opening"] == chain.seat.opening
+        if chain.seat is not None and not answers and kind in {*_OPENINGS, *_FINALS, "session_close"}:
             self._abandon(chain.seat, is_outside=number > before + 1 and not self._scope.is_whole)
         seat = None
         match kind:
@@ -299,6 +316,10 @@ class Replay:
                 seat = self._open_seat(statement, chain)
             case "round_final":
                 self._close_seat(statement, chain)
+            case "seat_opening":
+                seat = self._open_table_seat(statement, chain)
+            case "seat_final":
+                self._close_table_seat(statement, chain)
             case "session_open":
                 self._passes(verify_session_open, statement, self._rulebook)
             case "purchase":
@@ -355,13 +376,84 @@ class Replay:
             self._deals.answer(seat.round_id)
 
     def _abandon(self, seat: OpenSeat, *, is_outside: bool) -> None:
+        round_ = self._tables.of_round(seat.table_round)
         if is_outside:
-            self._deals.leave_open(seat.round_id)
+            if round_ is None:
+                self._deals.leave_open(seat.round_id)
+            else:
+                round_.is_cut = True
         else:
             self._report(
                 OPENING.failure("no final answers the opening", round_id=seat.round_id, statement=seat.opening)
             )
+        if round_ is not None:
+            self._tables.answer(round_)
+        elif not is_outside and not seat.table_round:
             self._deals.answer(seat.round_id)
+
+    # --- tables ---
+
+    def _finish_table_round(self, round_: TableRound, *, is_whole: bool) -> None:
+        """In whole files every round has its end, and each seat its final."""
+        is_over = bool(round_.final) and not round_.unanswered
+        if is_whole and not is_over:
+            missing = (
+                f"{round_.unanswered} seats of the round have no final" if round_.final else "the round has no end"
+            )
+            self._report(SEATS.failure(missing, round_id=round_.round_id))
+        self._deals.end(round_.round_id, is_left_open=round_.is_cut or not is_over)
+
+    def _begin_round(self, statement: Statement) -> None:
+        before = self._tables.newest(statement.body["table"])
+        try:
+            self._tables.begin(statement, self._rulebook, is_whole=self._scope.is_whole)
+        finally:
+            if before is not None and not before.unanswered:
+                self._forget(before)
+
+    def _forget(self, round_: TableRound) -> None:
+        self._deals.end(round_.round_id, is_left_open=round_.is_cut)
+        self._tables.forget(round_)
+
+    def _take_deal(self, statement: Statement) -> None:
+        """(20) The draw, (25) the deal."""
+        self.summary.draws_in_rounds += 1
+        self._passes(self._instances.use_draw, statement, statement.body["deal"])
+        round_ = self._tables.of_round(statement.body["deal"]["table_round"])
+        family = round_.ruleset.family if round_ is not None and round_.ruleset is not None else "unknown"
+        self._passes(self._deals.begin, statement, family)
+        self._passes(partial(self._tables.take_deal, is_whole=self._scope.is_whole), statement)
+
+    def _end_round(self, statement: Statement) -> None:
+        body = statement.body
+        if not self._passes(partial(self._tables.end, is_whole=self._scope.is_whole), statement):
+            return
+        if body["status"] == "void":
+            round_ = self._tables.of_round(body["table_round"])
+            is_hidden = body["void"]["reason"] == DECK_UNRECOVERABLE
+            self.summary.draws_exposed += is_hidden
+            opened = "" if round_ is None else round_.deal_time or round_.body["betting_open_time"]
+            self._passes(partial(self._voids.verify, is_whole=self._scope.is_whole), statement, opened)
+
+    def _open_table_seat(self, statement: Statement, chain: Chain) -> OpenSeat:
+        round_ = self._tables.of_deal(statement.body["deal"])
+        seat = read_table_seat(statement, round_)
+        seat.operator = chain.operator
+        seat.is_sound = self._passes(verify_seat_opening, statement, seat, chain, self._rulebook, round_)
+        if round_ is not None:
+            self._passes(partial(self._tables.join, is_whole=self._scope.is_whole), statement, round_, seat.leaf)
+        return seat
+
+    def _close_table_seat(self, statement: Statement, chain: Chain) -> None:
+        body, seat = statement.body, chain.seat
+        round_ = None if seat is None else self._tables.of_round(seat.table_round)
+        if self._passes(verify_seat_final, statement, seat, round_):
+            self.summary.staked_minor[chain.currency] += int(body["staked_minor"])
+            self.summary.returned_minor[chain.currency] += int(body["returned_minor"])
+            self.summary.seats_void += body["status"] == "void"
+            self.summary.seats_unrecoverable += body["status"] == "void" and "would_have_been" not in body
+        if seat is not None and round_ is not None and body["opening"] == seat.opening:
+            self._tables.answer(round_)
 
     def _close_session(self, statement: Statement, chain: Chain) -> None:
         ranges = self._scope.sessions.get(chain.session_id)

@@ -7,7 +7,7 @@ continues as if it were not there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.checks import ENVELOPE, KEY, LINE, PRIVATE, SCHEMA, Check
@@ -40,6 +40,8 @@ class Statement:
     keyid: str
     private: dict[str, Any] | None
     round_id: str
+    path: tuple[bytes, ...] = ()
+    """The audit path that stands beside a `seat_opening`; empty in a log."""
 
     def failure(self, check: Check, message: str) -> VerificationError:
         """The error that names this statement, its numbers and its round."""
@@ -89,7 +91,11 @@ def read_authentic(line: bytes, keys: KeyBook) -> Statement:
         envelope = parse_envelope(data)
     except FormatError as error:
         raise ENVELOPE.failure(error.message, statement=hash_.hex()) from None
-    return _read(HashedEntry(hash_, envelope, None, is_signed=False), keys, export_line.private)
+    statement = _read(HashedEntry(hash_, envelope, None, is_signed=False), keys, export_line.private)
+    if export_line.path and statement.kind.name != "seat_opening":
+        raise statement.failure(LINE, f"{statement.kind.name} has no audit path beside it")
+    statement.path = export_line.path
+    return statement
 
 
 def read_entry(entry: HashedEntry, keys: KeyBook) -> Statement:
@@ -116,10 +122,15 @@ def _read(entry: HashedEntry, keys: KeyBook, private: dict[str, Any] | None) -> 
     return statement
 
 
+_OF_A_ROUND: Final = frozenset({
+    "round_final", "seat_final", "seat_opening", "table_deal", "table_final", "table_round", "table_seats",
+})  # fmt: skip
+
+
 def _round_id(kind: str, body: dict[str, Any]) -> str:
     if kind == "round_opening":
         return str(body["deal"]["round_id"])
-    return str(body["round_id"]) if kind == "round_final" else ""
+    return str(body["round_id"]) if kind in _OF_A_ROUND else ""
 
 
 def _verify_signer(statement: Statement, keys: KeyBook) -> None:

@@ -10,7 +10,7 @@ from rgs.core.replay.checks import BALANCE
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.rulesets import Ruleset
-from rgs.core.statements import format_canonical
+from rgs.core.statements import first_actions_hash, format_canonical
 from rgs.core.tlog.merkle import leaf_hash
 
 
@@ -42,6 +42,15 @@ class OpenSeat:
     funds_minor: int = 0
     """The most that decisions may cost in all: the balance after the bets, or what the session's limits leave."""
     is_sound: bool = True
+    table_round: str = ""
+    """Hash of the `table_round`, for a seat at a table. Such a seat has no deal core and no commitment of its own."""
+    start_time: str = ""
+    """Of a seat at a table: when its round was dealt."""
+
+    @property
+    def first_hash(self) -> bytes:
+        """What the running hash of the decisions begins with."""
+        return first_actions_hash(self.commitment or bytes.fromhex(self.opening))
 
     @property
     def staked_minor(self) -> int:
@@ -97,3 +106,12 @@ def verify_balance_before(statement: Statement, known_minor: int | None, before_
     """Check 18: a link begins with the balance that the one before left, if that is known."""
     if known_minor is not None and before_minor != known_minor:
         raise statement.failure(BALANCE, f"balance {before_minor} before, where the links leave {known_minor}")
+
+
+def verify_balance_after(statement: Statement, seat: OpenSeat) -> None:
+    """Check 18: the opening bets, and nothing else, leave the balance."""
+    if seat.balance_after_minor != seat.balance_before_minor - seat.staked_minor:
+        raise statement.failure(
+            BALANCE,
+            f"balance {seat.balance_after_minor} after staking {seat.staked_minor} of {seat.balance_before_minor}",
+        )

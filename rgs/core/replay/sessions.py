@@ -22,7 +22,7 @@ from rgs.core.replay.scope import NumberSequence, Range
 from rgs.core.replay.seats import OpenSeat, seat_of_state, verify_balance_before
 from rgs.core.statements import LINK_ZERO, UnhandledKindError
 
-_PLAYABLE: Final = frozenset({"purchase", "round_opening", "participation_end"})
+_PLAYABLE: Final = frozenset({"purchase", "round_opening", "seat_opening", "participation_end"})
 
 FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"session_open"}),
@@ -30,6 +30,8 @@ FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "purchase": _PLAYABLE,
     "round_opening": frozenset({"round_final"}),
     "round_final": _PLAYABLE,
+    "seat_opening": frozenset({"seat_final"}),
+    "seat_final": _PLAYABLE,
     "participation_end": frozenset({"session_close"}),
     "session_close": frozenset(),
 }
@@ -117,7 +119,10 @@ class Chain:
                 self.round_no, self.balance_minor = int(body["round_no"]), int(body["balance_after_minor"])
                 self._start(body["deal"])
                 self.seat = seat
-            case "round_final":
+            case "seat_opening":
+                self.round_no, self.balance_minor = int(body["round_no"]), int(body["balance_after_minor"])
+                self.seat, self.start_time = seat, (seat and seat.start_time) or self.start_time
+            case "round_final" | "seat_final":
                 self.balance_minor, self.seat = int(body["balance_after_minor"]), None
                 self.transfer_round = body["round_id"]
                 if self.staked_minor is not None and self.returned_minor is not None:

@@ -15,7 +15,7 @@ from rgs.core.times import parse_date
 ONE_TIME: Final = frozenset({
     "artifact", "countersignature", "discarded_draw", "draw_window", "event", "export_scope", "instance_end",
     "instance_lost", "instance_start", "key_end", "transfer", "node_key", "participation_end", "purchase", "report",
-    "revocation", "root_key", "session_close", "session_open",
+    "revocation", "root_key", "seat_opening", "session_close", "session_open", "table_deal", "table_seats",
 })  # fmt: skip
 """The kinds whose only time is that of signing."""
 
@@ -40,7 +40,16 @@ def verify_times(kind: str, body: dict[str, Any]) -> None:
     verify_time(body["time"])
     if kind == "round_opening":
         verify_time(body["deal"]["start_time"])
-    elif kind == "round_final":
+    elif kind == "table_round":
+        verify_time(body["betting_open_time"])
+        verify_time(body["betting_close_time"])
+    elif kind == "table_final":
+        for window in body["windows"]:
+            verify_time(window["open_time"])
+            verify_time(window["close_time"])
+        for approval in body.get("void", {}).get("approvals", ()):
+            verify_time(approval["time"])
+    elif kind in ("round_final", "seat_final"):
         for action in body["actions"]:
             verify_time(action["time"])
         for approval in body.get("void", {}).get("approvals", ()):

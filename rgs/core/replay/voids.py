@@ -96,20 +96,22 @@ class Voids:
             if is_whole:
                 raise statement.failure(VOID, f"{void['malfunction']} is not a malfunction event before it")
             return
-        if result.round_id != body["round_id"] or result.session_id not in ("", body["session_id"]):
+        session_id = body.get("session_id", "")  # a table's final belongs to no session
+        if result.round_id != body["round_id"] or result.session_id not in ("", session_id):
             raise statement.failure(VOID, f"the malfunction is that of round {result.round_id or 'none'}")
         if self._paused.get(result.round_id) != void["malfunction"]:
             raise statement.failure(VOID, "the round was resumed behind the malfunction, or paused by another one")
         times = [opened, result.time, *(approval["time"] for approval in void["approvals"])]
         if times != sorted(times):
             raise statement.failure(VOID, f"opening, malfunction and approvals are out of order: {', '.join(times)}")
-        if body["actions"] and body["actions"][-1]["time"] > result.time:
+        actions = body.get("actions", ())
+        if actions and actions[-1]["time"] > result.time:
             raise statement.failure(VOID, f"a decision was taken while the round was paused since {result.time}")
         first = void["approvals"][0]
         proposed = (first["party"], void["reason"], first["time"])
         if is_whole:
             proposals = self._proposals.get(body["round_id"], ())
-            if not any(result[1:] == proposed and result[0] in ("", body["session_id"]) for result in proposals):
+            if not any(result[1:] == proposed and result[0] in ("", session_id) for result in proposals):
                 raise statement.failure(VOID, f"no proposal of {first['party']} at {first['time']} stands before it")
             self._note_approvals(statement)
 

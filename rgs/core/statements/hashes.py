@@ -33,9 +33,11 @@ def commitment_of(deal_core: bytes, salt: bytes, transcript: bytes) -> bytes:
     return digest("rgs/commitment/v1", hashlib.sha256(deal_core).digest(), salt, length, transcript)
 
 
-def first_actions_hash(commitment: bytes) -> bytes:
-    """The running hash of a round before any action, 32 bytes."""
-    return digest("rgs/actions/v1", commitment)
+def first_actions_hash(start: bytes) -> bytes:
+    """The running hash of a round before any action, 32 bytes. `start` is the commitment, at a table the hash of the
+    seat's opening.
+    """
+    return digest("rgs/actions/v1", start)
 
 
 def next_actions_hash(running: bytes, action: dict[str, Any]) -> bytes:

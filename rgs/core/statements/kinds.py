@@ -132,9 +132,7 @@ TABLE_CARDS = Record(
     {"hole_cards": Array(CARD, 2)},
 )
 TABLE_HANDS = Record({"dealer_hand": HAND, "dealer_qualifies": Flag()}, {"flop_hand": HAND, "player_hand": HAND})
-SEAT_OUTCOME = Record(
-    {"outcome": one_of("player", "dealer", "tie", "fold")}, {"flop_hand": HAND, "player_hand": HAND}
-)
+SEAT_OUTCOME = Record({"outcome": one_of("player", "dealer", "tie", "fold")}, {"flop_hand": HAND, "player_hand": HAND})
 TABLE_VOID = Record({"approvals": Array(Record({"party": NAME, "time": TIME}), 2), "malfunction": HASH, "reason": CODE})
 VOID = Record(
     {"approvals": Array(Record({"party": NAME, "time": TIME}), 2), "malfunction": HASH, "reason": CODE},
@@ -254,6 +252,7 @@ _ALL = (
             "betting_open_time": TIME,
             "config": HASH,
             "decision_ms": INTEGER,
+            "early_close": Flag(),
             "game_code": GAME_CODE,
             "hands": POSITIVE,
             "jurisdiction": RULES,
@@ -268,7 +267,12 @@ _ALL = (
         },
         base=_NUMBERED,
     ),
-    _kind("table_seats", KeyRole.INSTANCE, {"salt": HASH, "seats": POSITIVE, "table_round": HASH}, base=_NUMBERED),
+    _kind(
+        "table_seats",
+        KeyRole.INSTANCE,
+        {"round_id": ULID, "salt": HASH, "seats": POSITIVE, "table_round": HASH},
+        base=_NUMBERED,
+    ),
     _kind("table_deal", KeyRole.INSTANCE, {"commitment": HASH, "deal": TABLE_DEAL, "round_id": ULID}, base=_NUMBERED),
     _kind(
         "table_final",

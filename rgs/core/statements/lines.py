@@ -1,6 +1,7 @@
 """Export lines: `{"envelope": …, "private": {"block": …, "salt": …} | null}`, one statement a line; and key bundles.
 
-The envelope stands in the line byte for byte as it was signed. A line is accepted only in its one form.
+The envelope stands in the line byte for byte as it was signed. A `seat_opening` has its audit path beside it, as
+`"path": [<hex>, …]` before `private`. A line is accepted only in its one form.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from rgs.core.errors import FormatError
 from rgs.core.statements.canonical import format_canonical, parse_canonical
 from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
 from rgs.core.statements.kinds import CODE, CURRENCY, HASH, NAME
-from rgs.core.statements.shapes import Record, Text, check_shape
+from rgs.core.statements.shapes import Array, Record, Text, check_shape
 
 LINE_BYTES_MAX = ENVELOPE_BYTES_MAX + 8192
 KEY_BUNDLE_BYTES_MAX = 64 * 1024 * 1024
@@ -32,21 +33,26 @@ PRIVATE_BLOCK = Record(
     },
 )
 _PRIVATE = Record({"block": PRIVATE_BLOCK, "salt": HASH})
-_HEAD, _MIDDLE, _NULL = b'{"envelope":', b',"private":', b"null}"
+_PATH = Array(HASH, 20)
+_HEAD, _BESIDE, _MIDDLE, _NULL = b'{"envelope":', b',"path":', b',"private":', b"null}"
 
 
 @dataclass(frozen=True, slots=True)
 class ExportLine:
-    """One statement of an export: its envelope bytes, and its private block with salt where that still exists."""
+    """One statement of an export: its envelope bytes, its private block with salt where that still exists, and the
+    audit path of a `seat_opening`, its sibling first.
+    """
 
     envelope: bytes
     private: dict[str, Any] | None
+    path: tuple[bytes, ...] = ()
 
 
 def format_line(line: ExportLine) -> bytes:
     """The line without its line feed. Inverse of `parse_line`."""
     private = b"null" if line.private is None else format_canonical(line.private)
-    return b"".join((_HEAD, line.envelope, _MIDDLE, private, b"}"))
+    path = (_BESIDE, format_canonical([node.hex() for node in line.path])) if line.path else ()
+    return b"".join((_HEAD, line.envelope, *path, _MIDDLE, private, b"}"))
 
 
 def parse_line(data: bytes) -> ExportLine:
@@ -59,11 +65,16 @@ def parse_line(data: bytes) -> ExportLine:
     if not data.startswith(_HEAD) or cut < 0 or not data.endswith(b"}"):
         raise FormatError("not an export line")
     envelope, rest = data[len(_HEAD) : cut], data[cut + len(_MIDDLE) :]
-    if rest == _NULL:
-        return ExportLine(envelope, None)
-    private = parse_canonical(rest[:-1])
-    check_shape(_PRIVATE, private, "private")
-    return ExportLine(envelope, private)
+    envelope, beside, text = envelope.partition(_BESIDE)
+    path = parse_canonical(text) if beside else []
+    check_shape(_PATH, path, "path")
+    if beside and not path:
+        raise FormatError("path: an empty one is left out", field="path")
+    private = None
+    if rest != _NULL:
+        private = parse_canonical(rest[:-1])
+        check_shape(_PRIVATE, private, "private")
+    return ExportLine(envelope, private, tuple(map(bytes.fromhex, path)))
 
 
 def format_key_bundle(statements: list[bytes]) -> bytes:
