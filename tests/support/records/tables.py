@@ -13,6 +13,7 @@ from rgs.core.games.types import Action, Phase, Seat, StakeLimits
 from rgs.core.ids import format_game_code
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rounds import SERVER_PARTY, TakenAction, Void
+from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import LINK_ZERO, ExportLine, commitment_of, format_canonical, format_line, parse_line
 from rgs.core.tables.bodies import (
     EndedSeat,
@@ -75,8 +76,6 @@ class TableRecord:
 
     @property
     def rules(self) -> RoundRules:
-        from rgs.core.rulesets import load_ruleset
-
         ruleset = load_ruleset(self.ruleset)
         limits = tuple((bet, StakeLimits(10, 1_000)) for bet in sorted(ruleset.limits))
         law = load_jurisdiction(self.jurisdiction)

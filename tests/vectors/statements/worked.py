@@ -20,6 +20,7 @@ from rgs.core.statements import (
     seal_envelope,
 )
 from rgs.core.statements.envelope import pre_authentication_encoding
+from rgs.core.tables.tree import SeatTree, padding_leaf
 from rgs.core.tlog.merkle import inclusion_path, root_of
 from rgs.core.tlog.merkle import leaf_hash as merkle_leaf
 from rng.shuffle import PROCEDURE, transcript_to_deck
@@ -38,6 +39,7 @@ def worked() -> dict[str, dict[str, str]]:
         "actions": _actions(),
         "private": _private(),
         "seats": _seats(),
+        "table_seats": _table_seats(),
         "revocation": _revocation(),
         "draw_window": _draw_window(),
     }
@@ -192,3 +194,17 @@ def _seats() -> dict[str, str]:
         found[f"leaf_{number}"] = leaf.hex()
         found[f"path_{number}"] = " ".join(node.hex() for node in inclusion_path(leaves, number - 1))
     return found
+
+
+def _table_seats() -> dict[str, str]:
+    """The tree over the three seats of `_seats`, at a table: padded to 64 leaves."""
+    leaves = [bytes.fromhex(_seats()[f"leaf_{number}"]) for number in (1, 2, 3)]
+    salt = bytes(range(0x60, 0x80))
+    tree = SeatTree(leaves, salt)
+    return {
+        "salt": salt.hex(),
+        "padding_4": padding_leaf(salt, 4).hex(),
+        "padding_64": padding_leaf(salt, 64).hex(),
+        "root": tree.root.hex(),
+        "path_3": " ".join(node.hex() for node in tree.path(3)),
+    }
