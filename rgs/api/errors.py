@@ -76,6 +76,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "STAKE_ABOVE_MAXIMUM": ErrorRow(_INVALID, "A stake is above the table's maximum."),
     "STAKE_NOT_MULTIPLE_OF_STEP": ErrorRow(_INVALID, "A stake is not a multiple of the table's step."),
     "UNKNOWN_BET": ErrorRow(_INVALID, "The game does not have this bet, or the player may not place it."),
+    "TABLE_CONFIG_REFUSED": ErrorRow(
+        _INVALID, "The configuration of a table is refused: the message names the row, its value and the limit."
+    ),
     # The caller.
     "CERTIFICATE_NOT_ALLOWED": ErrorRow(
         grpc.StatusCode.UNAUTHENTICATED,

@@ -37,6 +37,10 @@ class UnknownBetError(RgsError, reason="UNKNOWN_BET"):
     """The game does not have the bet, or the player may not place it."""
 
 
+class TableConfigError(RgsError, reason="TABLE_CONFIG_REFUSED"):
+    """The configuration of a table is refused; the message names the row, its value and the limit."""
+
+
 # --- the caller ------------------------------------------------------------------------------------------------------
 
 

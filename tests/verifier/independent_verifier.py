@@ -328,13 +328,18 @@ RULESETS = {(name, "1", digest): SimpleNamespace(game=game, deal=deal, seats=sea
     ("uth-seven-box", "1159bb74cc873b20d70c1c212fd45247bc5f87e36954490afecd700ec78b31db", "uth", BURNT, 7, True, 2),
     ("uth-lugano", "70af443429424417edf3ea41dc4a5d754f03cbac282702546ef15eae989b3951", "uth", BURNT, 7, False, 2),
     ("casino-holdem", "ea993860eb87d11cce65dd25bbe8b40a26f077fd165ffa0105684d86ded0055b", "che", PLAIN, 1, False, 1))}
-JURISDICTIONS = {(name, "1", digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace,
-                                                      test_regulator=test, ids=ids)
-                 for name, digest, currency, cap, pace, test, ids in (
-    ("it-adm", "0dd46b73de2ea667437effbcefb57e736e0cf2adc175dd3e36d7ccbb4e494c1b", "EUR", 100_000, 0, False, True),
-    ("gb-ukgc", "6ad7ae526c57f2fd27aa36cdf1ef7c658a908cc3f2f60c96d651d0a2aee72180", "GBP", 1_000_000, 5000, False,
-     False),
-    ("demo", "6aa6dd5ae0e498f04f0ca3f1cdf51c2578a4d696313eb24c46294cf3c9d0a80a", "EUR", 100_000, 0, True, True))}
+JURISDICTIONS = {(name, version, digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace,
+                                                          test_regulator=test, ids=ids)
+                 for name, currency, cap, pace, test, ids, digests in (
+    ("it-adm", "EUR", 100_000, 0, False, True,
+     {"1": "0dd46b73de2ea667437effbcefb57e736e0cf2adc175dd3e36d7ccbb4e494c1b",
+      "2": "d6f9f13b7d8e31a1dea653641fd8e239d6531d2daaa3629cf32af59dd794c514"}),
+    ("gb-ukgc", "GBP", 1_000_000, 5000, False, False,
+     {"1": "6ad7ae526c57f2fd27aa36cdf1ef7c658a908cc3f2f60c96d651d0a2aee72180",
+      "2": "987bf2a67718e53f874ea42ed3646e199f8d032c1a84445227e0b191c26f61e2"}),
+    ("demo", "EUR", 100_000, 0, True, True,
+     {"1": "6aa6dd5ae0e498f04f0ca3f1cdf51c2578a4d696313eb24c46294cf3c9d0a80a",
+      "2": "c817563ee04f542370a045ad8312ae9fed9c6bd9391d784ed89a281974151726"})) for version, digest in digests.items()}
 LIMITS = {"ante": (10, 100_000), "trips": (10, 10_000), "aa": (10, 10_000)}
 # From high card to royal flush, what is paid on 2 staked; 0 pushes, -1 is lost. A pair of aces pays AA, see below.
 PAYS = {"blind": [0, 0, 0, 0, 2, 3, 6, 20, 100, 1000], "trips": [-1, -1, -1, 6, 8, 14, 16, 60, 80, 100],

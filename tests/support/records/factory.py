@@ -210,12 +210,16 @@ class RecordFactory:
         ruleset: str = "uth-solo",
         *,
         jurisdiction: str = "demo",
+        law_version: int | None = 1,
         table: str = "",
         player: SessionRecord | None = None,
         seamless: bool = False,
     ) -> SessionRecord:
-        """A new session, or (nobody honest does that) a session_open in the session of `player`."""
-        rules, law = load_ruleset(ruleset), load_jurisdiction(jurisdiction)
+        """A new session, or (nobody honest does that) a session_open in the session of `player`.
+
+        Version 1 of the jurisdictions, so that the scenarios (tests/vectors) stay as they are; None is the newest.
+        """
+        rules, law = load_ruleset(ruleset), load_jurisdiction(jurisdiction, law_version)
         player = player or SessionRecord(self.ulid(), rules, table, self.ulid())
         body = {
             "currency": law.currency,
