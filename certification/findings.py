@@ -71,49 +71,25 @@ class AuditFindings:
             return
         self.newest = max(self.newest, body["time"])
         match statement.kind.name:
-            case "round_opening":
+            case "round_opening" | "seat_opening":
                 period = self._periods.get(body["session_id"], 0)
-                row = [body["deal"]["round_id"], body["session_id"], body["time"], period]
-                self.open[statement.hash] = row
-            case "seat_opening":
-                self.open[statement.hash] = [
-                    body["round_id"], body["session_id"], body["time"], self._periods.get(body["session_id"], 0)
-                ]  # fmt: skip
-            case "round_final":
-                self.open.pop(body["opening"], None)
-                if body["status"] == "void" and "void" in body:
-                    self._void(body, body["void"], body["void"].get("would_have_been"))
-                    self._expose(body, body["void"])
-            case "seat_final":
-                self.open.pop(body["opening"], None)
-                if body["status"] == "void" and body["table_final"] in self.table_voids:
-                    self._void(body, self.table_voids[body["table_final"]], body.get("would_have_been"))
+                self.open[statement.hash] = [statement.round_id, body["session_id"], body["time"], period]
+            case "round_final" | "seat_final":
+                self._end_seat(body)
             case "table_round":
-                self.table_voids = {
-                    final: void for final, void in self.table_voids.items() if void["table"] != body["table"]
-                }
-                self._tables[statement.hash] = body["table"]
-                self.named[body["config"]] = f"configuration of table {body['table']}"
+                self._begin_table_round(statement)
             case "table_final":
-                table = self._tables.pop(body["table_round"], "")
-                if body["status"] == "void" and "void" in body:
-                    self.table_voids[statement.hash] = {**body["void"], "table": table}
-                    self._expose(body, body["void"])
+                self._end_table_round(statement)
             case "instance_start":
                 self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
                 self.named[body["manifest"]] = "manifest"
             case "draw_window":
-                node, most = self._instances.get(body["instance"], ("unknown", 0))
-                self._instances[body["instance"]] = (node, max(most, int(body["draws_in_flight_max"])))
+                self._widen(body)
             case "instance_lost":
                 node, most = self._instances.get(body["lost"]["instance"], ("unknown", 0))
                 self.exposure[f"{node} {body['time'][:10]}"] += most
             case "session_open":
-                law: Jurisdiction | None = self.rulebook.jurisdiction(body["jurisdiction"])
-                self._periods[body["session_id"]] = law.finish_after_s if law else 0
-                self._currencies[body["session_id"]] = body["currency"]
-                for kind in ("ruleset", "jurisdiction"):
-                    self.named[body[kind]["sha256"]] = f"{kind} {body[kind]['id']}"
+                self._open_session(body)
             case "session_close":
                 self._periods.pop(body["session_id"], None)
                 self._currencies.pop(body["session_id"], None)
@@ -131,6 +107,41 @@ class AuditFindings:
                 pass  # the replay has checked them, and nothing further is found in them
             case name:
                 raise UnhandledKindError(name, "certification.findings.AuditFindings.take")
+
+    def _open_session(self, body: Mapping[str, Any]) -> None:
+        law: Jurisdiction | None = self.rulebook.jurisdiction(body["jurisdiction"])
+        self._periods[body["session_id"]] = law.finish_after_s if law else 0
+        self._currencies[body["session_id"]] = body["currency"]
+        for kind in ("ruleset", "jurisdiction"):
+            self.named[body[kind]["sha256"]] = f"{kind} {body[kind]['id']}"
+
+    def _widen(self, body: Mapping[str, Any]) -> None:
+        node, most = self._instances.get(body["instance"], ("unknown", 0))
+        self._instances[body["instance"]] = (node, max(most, int(body["draws_in_flight_max"])))
+
+    def _begin_table_round(self, statement: Statement) -> None:
+        body = statement.body
+        self.table_voids = {final: void for final, void in self.table_voids.items() if void["table"] != body["table"]}
+        self._tables[statement.hash] = body["table"]
+        self.named[body["config"]] = f"configuration of table {body['table']}"
+
+    def _end_table_round(self, statement: Statement) -> None:
+        body = statement.body
+        table = self._tables.pop(body["table_round"], "")
+        if body["status"] == "void" and "void" in body:
+            self.table_voids[statement.hash] = {**body["void"], "table": table}
+            self._expose(body, body["void"])
+
+    def _end_seat(self, body: Mapping[str, Any]) -> None:
+        """A final. A seat at a table that is void says itself only what would have been; why, the table's final says."""
+        self.open.pop(body["opening"], None)
+        if body["status"] != "void":
+            return
+        if "void" in body:
+            self._void(body, body["void"], body["void"].get("would_have_been"))
+            self._expose(body, body["void"])
+        elif void := self.table_voids.get(body.get("table_final", "")):
+            self._void(body, void, body.get("would_have_been"))
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs, for JSON."""
