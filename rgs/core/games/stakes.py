@@ -29,8 +29,9 @@ def check_stakes(
 ) -> tuple[tuple[str, int], ...]:
     """Return all opening bets as (bet, minor units) in canonical order, from those that the player places.
 
-    `limits` are those of a table, within the ruleset's. `enforce_limits=False` leaves out the table's limits and step, for settling recorded rounds of other tables. Raises
-    UnknownBetError, InvalidFieldError, StakeBelowMinimumError, StakeAboveMaximumError or StakeStepError.
+    `limits` are those of a table, within the ruleset's. `enforce_limits=False` leaves out limits and step, for settling
+    recorded rounds of other tables. Raises UnknownBetError, InvalidFieldError, StakeBelowMinimumError,
+    StakeAboveMaximumError or StakeStepError.
     """
     rules = ruleset.rules
     _verify_known(rules, bets)
