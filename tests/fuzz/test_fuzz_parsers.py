@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,15 +15,22 @@ import pytest
 from hypothesis import strategies as st
 
 from certification.vectors import RowError, check_row, parse_row
-from rgs.core.errors import FormatError, InvalidFieldError, RgsError, RulesetError
+from rgs.core.errors import FormatError, InvalidFieldError, RgsError, RulesetError, TableConfigError
 from rgs.core.games.published import parse_published_returns
-from rgs.core.jurisdictions import parse_jurisdiction
+from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction, parse_jurisdiction
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.returns.certified import parse_certified_returns
-from rgs.core.rulesets import load_ruleset, parse_canonical_ruleset, parse_document, parse_ruleset
+from rgs.core.rulesets import (
+    SHIPPED_RULESETS,
+    load_ruleset,
+    parse_canonical_ruleset,
+    parse_document,
+    parse_ruleset,
+)
 from rgs.core.statements import format_canonical, parse_canonical, parse_envelope
 from rgs.core.statements.kinds import parse_statement
 from rgs.core.statements.lines import parse_key_bundle, parse_line
+from rgs.core.tables.config import parse_table_config
 from rgs.core.times import format_time, parse_date, parse_time
 from rgs.node.config import load_config
 from rgs.node.pki import load_certificate, parse_party_uri
@@ -112,6 +119,8 @@ class Parser:
 
 VECTORS = ROOT / "tests/vectors/games/casino_holdem_rounds.jsonl"
 FORMAT = (FormatError,)
+RULESETS = {name: load_ruleset(name) for name in SHIPPED_RULESETS}
+JURISDICTIONS = {name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS}
 PARSERS = {
     "canonical": Parser(
         exact(parse_canonical, format_canonical), FORMAT, lambda: [parse_envelope(data).payload for data in envelopes()]
@@ -127,6 +136,11 @@ PARSERS = {
     "document": Parser(of_text(parse_document), (RulesetError, FormatError), lambda: shipped("games/rulesets/*.toml")),
     "jurisdiction": Parser(
         of_text(parse_jurisdiction), (RulesetError, FormatError), lambda: shipped("jurisdiction_data/*.toml")
+    ),
+    "table": Parser(
+        of_text(partial(parse_table_config, rulesets=RULESETS, jurisdictions=JURISDICTIONS)),
+        (TableConfigError,),
+        lambda: shipped("table_data/*.toml"),
     ),
     "returns": Parser(
         of_text(parse_published_returns), (RulesetError, FormatError), lambda: shipped("games/published_returns.toml")

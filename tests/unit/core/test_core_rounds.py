@@ -124,9 +124,9 @@ def test_the_root_of_two_seats_is_that_of_rfc_6962() -> None:
 
 
 def test_rules_are_named_by_id_version_and_hash() -> None:
-    for rules in (load_ruleset("uth-solo"), load_jurisdiction("demo")):
+    for rules, version in ((load_ruleset("uth-solo"), "1"), (load_jurisdiction("demo"), "2")):
         named = rules_object(rules)
-        assert named == {"id": rules.id, "sha256": hashlib.sha256(rules.canonical).hexdigest(), "version": "1"}
+        assert named == {"id": rules.id, "sha256": hashlib.sha256(rules.canonical).hexdigest(), "version": version}
 
 
 def test_the_running_hash_takes_every_action_in_order() -> None:
