@@ -84,7 +84,7 @@ def run(case: Case, files: dict[str, bytes], *more: str) -> int:
     ("act", "ruleset", "stakes", "reported"),
     [
         (play, "uth-solo", None, ("U-5", "U-7", "VERIFIED ANCHORED", "entry 4 of log.example/2026h2, WITNESSED")),
-        (void, "uth-solo", None, ("MALFUNCTION", "Would have returned", "void round: every stake returns in full")),
+        (void, "uth-solo", None, ("MALFUNCTION", "Would have returned", "void round: every stake is returned in full")),
         (unrecoverable, "uth-solo", None, ("DECK_UNRECOVERABLE", "nothing of it is revealed")),
         (fold, "casino-holdem", {"ante": 100, "aa": 50}, ("C-7", "the player folded")),
     ],
@@ -120,9 +120,29 @@ def test_a_page_is_in_the_words_and_amounts_of_its_language(tmp_path: Path) -> N
         for one in words:
             assert one in text, one
     assert dispute.main([str(_written(case, files)), "--html", str(page)]) == 0
-    assert "Whose keys these are was not checked" in page.read_text()
+    assert "The owner of the keys was not checked" in page.read_text()
     assert run(case, {**files, "final.tlog-proof": b"nothing"}, "--html", str(page)) == 1
     assert "This file does NOT verify" in page.read_text()
+
+
+def test_bets_and_decisions_have_the_words_of_their_game() -> None:
+    """F-7 (each game's own words): vedi is the check of one game and the call of the other."""
+    words = languages()["it"]
+    assert words["action"]["ultimate_texas_holdem"]["check"] == "vedi"
+    assert words["action"]["casino_holdem"]["call"] == "vedi, 2x la Puntata Antecedente"
+    assert words["bet"]["casino_holdem"]["ante"] == "Puntata Antecedente"
+    assert words["bet"]["ultimate_texas_holdem"]["ante"] == "Ante"
+
+
+def test_a_page_says_bets_and_decisions_in_the_words_of_its_game(tmp_path: Path) -> None:
+    case, files = made(tmp_path, fold, "casino-holdem", {"ante": 100, "aa": 50})
+    page = tmp_path / "page.html"
+    assert run(case, files, "--html", str(page)) == 0
+    _, english, italian, german = page.read_text().split("<section")
+    assert "Puntata Antecedente" in italian
+    assert "Puntata Antecedente" not in english + german
+    for text, decision in ((english, "fold"), (italian, "lascia"), (german, "passen")):
+        assert f"<td>{decision}</td>" in text
 
 
 def test_amounts_are_told_in_the_marks_of_the_language() -> None:
