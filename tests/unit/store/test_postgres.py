@@ -45,7 +45,7 @@ from tests.support.store.shelf import (
     table,
     ulid,
 )
-from tests.unit.store.test_store_turn import NEXT, turning
+from tests.unit.store.test_turn import NEXT, turning
 
 DAY_MS = 86_400_000
 

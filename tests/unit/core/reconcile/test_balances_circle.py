@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rgs.core.reconcile.facts import WalletRow
-from tests.unit.core.reconcile.test_reconcile_balances import Move, account, named
+from tests.unit.core.reconcile.test_balances import Move, account, named
 
 BACK: list[Move] = [("debit", 200), ("debit", 100), ("credit", 300)]
 

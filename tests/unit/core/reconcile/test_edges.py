@@ -21,9 +21,9 @@ from rgs.core.reconcile.rows import NULL, FieldReader, Row, read_receipt, read_r
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
 from rgs.core.times import format_time
-from tests.unit.core.reconcile.test_reconcile_balances import Move, account, named
-from tests.unit.core.reconcile.test_reconcile_extract import opened, statement
-from tests.unit.core.reconcile.test_reconcile_readers import WALLET
+from tests.unit.core.reconcile.test_balances import Move, account, named
+from tests.unit.core.reconcile.test_extract import opened, statement
+from tests.unit.core.reconcile.test_readers import WALLET
 
 # --- breaks ---
 

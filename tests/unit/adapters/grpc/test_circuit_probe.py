@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rgs.ports.readings import CircuitState
 from tests.support.clocks import ManualClock
-from tests.unit.adapters.test_circuit import make, refused, use
+from tests.unit.adapters.grpc.test_circuit import make, refused, use
 
 
 def test_a_silent_probe_opens_it_again_though_an_older_call_was_answered_meanwhile() -> None:

@@ -18,7 +18,7 @@ from rgs.store.regulator import RegulatorStore
 from rgs.store.wallet import WalletStore
 from tests.support.adapters.crash_child import SCRIPTS
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked copies of a process")
 
 

@@ -19,7 +19,7 @@ from rgs.core.reconcile.records import (
     match_sessions,
     match_total,
 )
-from tests.unit.core.reconcile.test_reconcile_matching import (
+from tests.unit.core.reconcile.test_matching import (
     END,
     KNOWN,
     ROW,

@@ -13,7 +13,7 @@ from rgs.store.regulator import APPLICATION_ID as REGULATOR_ID
 from rgs.store.wallet import APPLICATION_ID as WALLET_ID
 from tests.support.adapters.books import Played, make_wallet, move
 
-DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "embedded-books.md").read_text("utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[4] / "docs" / "embedded-books.md").read_text("utf-8")
 
 
 def names_of(heading: str) -> list[str]:

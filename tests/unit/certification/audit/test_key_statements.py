@@ -11,7 +11,7 @@ from rgs.core.times import format_time
 from tests.support.log.logs import ORIGIN
 from tests.support.records.audited import SEEN_S, Case, a_round, entries_of
 from tests.support.records.factory import RecordFactory
-from tests.unit.certification.audit.test_certify_omission import DAY_MS, omitted
+from tests.unit.certification.audit.test_omission import DAY_MS, omitted
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rgs.core.reconcile.balances import match_balances
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.reconcile.facts import WalletRow
-from tests.unit.core.reconcile.test_reconcile_matching import TERMS
+from tests.unit.core.reconcile.test_matching import TERMS
 
 Move = tuple[str, int]
 

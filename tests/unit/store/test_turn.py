@@ -12,7 +12,7 @@ from rgs.core.statements import Ed25519Signer, parse_envelope, verify_signature
 from rgs.store.changes import Change, Draft, InstanceHandover, StoreError
 from rgs.store.interface import Store
 from tests.support.store.shelf import INSTANCE_KEY, NAME, NODE_KEY, applied, open_shelf, opened, session
-from tests.unit.store.test_store_failures import with_sessions
+from tests.unit.store.test_failures import with_sessions
 
 pytestmark = pytest.mark.usefixtures("either_store")
 
