@@ -146,7 +146,7 @@ def test_without_a_fingerprint_it_says_unanchored(served: Served) -> None:
     finally:
         elsewhere.rename(fingerprint)
     assert status == 0
-    assert "verified, UNANCHORED: nobody has confirmed the root key" in said
+    assert "verified, UNANCHORED: root key not confirmed" in said
     assert "anchored\n" not in said
 
 
