@@ -62,10 +62,14 @@ class Files:
 
     home: HomeOption = HOME
     books: Annotated[
-        Path | None, typer.Option(help="The file of the books; created if it does not exist.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            help="The book, created if missing; default: simulators/wallet.db or regulator.db in the home.",
+            dir_okay=False,
+        ),
     ] = None
     export: Annotated[
-        Path | None, typer.Option(help="The file for the statement, written at the end.", dir_okay=False)
+        Path | None, typer.Option(help="The file for the export, written at the end; default: none.", dir_okay=False)
     ] = None
 
     def books_at(self, config: Config, name: str) -> Path:
