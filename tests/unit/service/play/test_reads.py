@@ -341,8 +341,9 @@ def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
     assert [catalog.get(name).dealer_qualifies_with for name in ("uth-solo", "casino-holdem")] == ["pair", "pair:4"]
     assert "lost" in catalog.get("uth-lugano").rules[-1]
     assert "paid" in catalog.get("uth-solo").rules[-1]
-    with pytest.raises(UnknownRulesetError):
+    with pytest.raises(UnknownRulesetError, match=f"^no game {'poker' * 8}$") as unknown:
         catalog.get("poker" * 20)
+    assert (unknown.value.field, unknown.value.metadata) == ("ruleset_id", {"value": "poker" * 8})
 
 
 def test_the_catalog_shows_what_is_published_until_there_is_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
