@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rgs.adapters.embedded.books import regulator_lines, wallet_lines
+from rgs.adapters.embedded.books import receipt_line, regulator_lines, wallet_lines
 from rgs.core.errors import InsufficientFundsError, WalletRefusedError
+from rgs.core.statements import leaf_hash, parse_envelope
+from rgs.core.statements.lines import parse_line
 from rgs.core.times import format_date, format_time
 from rgs.ports.regulator import DayAlignment
 from tests.support.adapters.books import NOTHING, NOW_MS, Played, give, make_wallet, modules, move, ulid
+from tests.support.records.lying import two_rounds
 
 TIME = format_time(NOW_MS)
 DAY_MS = 86_400_000
@@ -108,3 +111,16 @@ async def test_each_event_of_a_session_is_a_line_of_the_regulators_file_and_each
         json.dumps({**row, "test_regulator": True}, sort_keys=True, separators=(",", ":")).encode() + b"\n"
         for row in expected
     ]
+
+
+def test_a_receipt_is_the_line_of_one_opening() -> None:
+    envelopes = [parse_line(line).envelope for line in two_rounds().export().splitlines()]
+    bodies = {envelope: json.loads(parse_envelope(envelope).payload) for envelope in envelopes}
+    openings = {envelope: body for envelope, body in bodies.items() if body["kind"] == "round_opening"}
+    assert len(openings) == 2
+    for envelope, body in openings.items():
+        receipt = (
+            f'{{"opening_hash":"{leaf_hash(envelope).hex()}","round_id":"{body["deal"]["round_id"]}",'
+            f'"round_no":"{body["round_no"]}","session_id":"{body["session_id"]}","time":"{body["time"]}"}}\n'
+        )
+        assert receipt_line(envelope) == receipt.encode()

@@ -152,6 +152,8 @@ FACTS: list[tuple[Act, str, str | None, dict[str, str]]] = [
      {"rejection": "PURCHASE_GAP", "limit": "2", "value": "3"}),
     (lambda p: p.buy(purchase_no=2, amount_minor=501), "purchases of 1001 exceed the limit 1000", None,
      {"rejection": "ABOVE_MAXIMUM", "limit": "1000", "value": "1001"}),
+    (lambda p: p.buy(purchase_no=2, amount_minor=True), "amount_minor True is not a whole number", "amount_minor",
+     {"limit": "1", "value": "True"}),
     (lambda p: p.close(), "1 participations have not ended", None, {"rejection": "SEATED", "value": "1"}),
     (lambda p: p.report(p.stage(4, 440)), "stage number is 4; expected 3", None,
      {"rejection": "STAGE_GAP", "limit": "3", "value": "4", "index": "0"}),

@@ -131,6 +131,11 @@ async def test_what_is_refused_goes_no_further_and_its_caller_gets_the_very_refu
     await anna.buy()
     planned = RegulatorRefusedError("no", rejection="SEATED")
     for method, call in (("end_participation", anna.end), ("close_session", anna.close)):
+        harness.regulator_script.plan(method, "before", planned)
+        with pytest.raises(RegulatorUnavailableError):
+            await call()
+        assert (await anna.view()).pending is not None
+        await harness.sessions.recover()
         harness.regulator_script.plan(method, planned)
         with pytest.raises(RegulatorRefusedError) as refused:
             await call()
