@@ -53,6 +53,14 @@ async def test_a_round_in_play_is_read_as_the_store_has_it(
     open_round, opening = await harness.play.open_round_of(session)
     assert open_round is not None
     assert (open_round.round_version, opening) == (version + 1, started.envelope)
+    elsewhere(tmp_path, "UPDATE sessions SET version = version + 1")
+    for found, known in (
+        (await harness.store.session(anna.session_id), session),
+        (await harness.store.round(round_id), await harness.store.round(round_id, fresh=False)),
+    ):
+        assert found is not None
+        assert known is not None
+        assert found.version == known.version + 1
     decision = anna.decision("check")
     with pytest.raises(RoundChangedError):
         await harness.play.verify_decidable(session, decision)
