@@ -23,7 +23,7 @@ class Kept:
 @pytest.mark.parametrize("given", ["key", "fixed", "beside"])
 def test_a_column_that_is_none_is_refused_when_the_table_is_made(given: str) -> None:
     wrong: dict[str, Any] = {given: ("place", "plaice")}
-    with pytest.raises(ValueError, match="^table kept has no column plaice$"):
+    with pytest.raises(ValueError, match=r"^table kept has no column plaice$"):
         Table("kept", Kept, **wrong)
 
 
