@@ -65,7 +65,7 @@ class Table(Generic[_Kind]):
         self._made.sort(key=lambda made: (-made[0], made[1]))
         unknown = {*key, *fixed, *beside} - {column.name for column in self.columns}
         if unknown:
-            raise ValueError(f"table {name} has no column {sorted(unknown)[0]}")
+            raise ValueError(f"table {name} has no column {min(unknown)}")
         self.written = tuple(column for column in self.columns if column.name not in beside)
         by_name = {column.name: column for column in self.written}
         changing = [name for name in by_name if name not in {*self.key, *fixed}]

@@ -57,7 +57,7 @@ def test_commits_are_durable_before_they_are_reported(tmp_path: Path, store: Cal
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert db.execute("PRAGMA foreign_keys").fetchone() == (1,)
     assert db.execute("PRAGMA trusted_schema").fetchone() == (0,)
-    assert db.execute("PRAGMA application_id").fetchone() == ({WalletStore: 1380406103}.get(store, 1380406098),)
+    assert db.execute("PRAGMA application_id").fetchone() == (1380406103 if store is WalletStore else 1380406098,)
     book.close()
     book.close()  # a second time does nothing
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 
 from rgs.adapters.grpc.circuit import Circuit
@@ -59,11 +57,6 @@ def test_the_two_hundred_and_fifty_seventh_call_at_once_is_turned_away() -> None
         outcome.is_answered = True
         call.__exit__(None, None, None)
     assert circuit.reading().in_flight == 0
-
-
-def test_what_a_circuit_counts_is_not_given_to_it() -> None:
-    given = ["name", "now_ms", "unavailable", "failures_max", "open_ms", "in_flight_max"]
-    assert list(inspect.signature(Circuit).parameters) == given
 
 
 def test_beside_a_probe_others_are_told_to_come_again_in_a_millisecond_and_are_counted() -> None:
