@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,14 @@ pytestmark = pytest.mark.usefixtures("either_store")
 
 async def test_events_are_read_newest_first_below_a_row_and_by_their_code(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
+        newest: Any = None
         for number, code in enumerate(("A", "B", "A", "A")):
             await store.commit(opened(session(number + 1)))
-            (last,) = await store.commit(Change(drafts=(Draft("event", {"code": code, "time": str(number)}),)))
+            (newest,) = await store.commit(Change(drafts=(Draft("event", {"code": code, "time": str(number)}),)))
         every = await store.events("", before=0, limit=9)
         numbers = [row.statement_no for row in every]
         assert numbers == [9, 7, 5, 3], "the start, a session and an event in turn"
-        assert every[0].envelope == last.envelope == await store.newest_envelope()
+        assert every[0].envelope == newest.envelope == await store.newest_envelope()
         assert await store.events("", before=every[1].id, limit=9) == every[2:]
         assert await store.events("", before=0, limit=2) == every[:2]
         of_a = await store.events("A", before=0, limit=9)

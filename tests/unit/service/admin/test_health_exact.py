@@ -11,16 +11,55 @@ from structlog.testing import capture_logs
 
 from rgs.core.errors import RegulatorUnavailableError
 from rgs.ports.regulator import SessionClose
-from rgs.service.admin.health_monitor import REGULATOR_FAILURES_MAX, REGULATOR_QUIET_MS
+from rgs.service.admin.health_monitor import REGULATOR_FAILURES_MAX
 from rgs.service.timekeeping import ASK_PERIOD_MS
-from rgs.store.changes import LatchSet
+from rgs.store.changes import LatchSet, StoreError
 from tests.support.service.harness import ServiceHarness, read_statement
 from tests.support.service.oracles import stored_statements
 from tests.unit.service.admin.test_health_monitor import closed, guard, poll
 
 
+def codes(folder: Path) -> list[str]:
+    bodies = [read_statement(row.envelope) for row in stored_statements(folder) if row.kind == "event"]
+    return [body["code"] for body in bodies if not body["code"].startswith("RNG_")]
+
+
+async def test_certified_files_that_differ_are_looked_at_again_after_ten_seconds(harness: ServiceHarness) -> None:
+    harness.software = "SOFTWARE_CHANGED"
+    harness.clock.tick(600_000)
+    await poll(harness)
+    harness.software = ""
+    harness.clock.tick(9_999)
+    await poll(harness)
+    assert closed(harness) == ["rules"]
+    harness.clock.tick()
+    await poll(harness)
+    assert closed(harness) == []
+
+
+async def test_a_jump_that_waits_for_the_store_is_signed_once_whatever_else_waits(
+    tmp_path: Path, harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitor = harness.services.monitor
+    harness.services.availability.close_guard("clock", "BEHIND_STORE", harness.clock.now_ms(), latched=True)
+    monitor._close("keys", "KEY_ENDED")
+
+    async def down(_change: object) -> None:
+        raise StoreError("planned")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(harness.store, "commit", down)
+        for _ in range(2):
+            harness.clock.jump(-3_600_000)
+            await poll(harness)
+    assert codes(tmp_path) == []
+    await poll(harness)
+    assert codes(tmp_path).count("TIME_JUMP") == 1
+    assert codes(tmp_path).count("GUARD_CLOSED") == 1
+
+
 async def test_each_look_asks_the_databases_clock_when_it_is_time(
-    harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await poll(harness)
     asked: list[int] = []
@@ -39,6 +78,7 @@ async def test_each_look_asks_the_databases_clock_when_it_is_time(
     await poll(harness)
     assert len(asked) == 2
     assert guard(harness, "clock").code == "CLOCKS_DIFFER"
+    assert "TIME_JUMP" not in codes(tmp_path), "no clock has jumped"
 
 
 async def test_a_silent_regulator_keeps_its_guard_closed_until_it_has_been_left_alone_for_a_while(
@@ -53,7 +93,7 @@ async def test_a_silent_regulator_keeps_its_guard_closed_until_it_has_been_left_
     for _ in range(3):
         await poll(harness)
         assert closed(harness) == ["regulator"]
-    harness.clock.tick(REGULATOR_QUIET_MS)
+    harness.clock.tick(60_000)
     for _ in range(2):
         await poll(harness)
         assert closed(harness) == ["regulator"]

@@ -11,7 +11,8 @@ from rgs.core.ledger import Participation
 from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.statements import UnhandledKindError, format_canonical
 from rgs.core.times import format_date, format_time
-from rgs.service.admin.recovery import plan_import
+from rgs.service.admin.recovery import REASON, plan_import
+from rgs.service.events import EventCode
 from rgs.store.changes import DayCount
 from rgs.store.interface import InstanceRow
 from rgs.store.recovery import Import, InstanceState
@@ -109,7 +110,7 @@ async def test_a_debit_of_the_gap_ends_the_operation_that_made_it(kept: Session,
     debit: dict[str, Any] = {"direction": "debit", "amount_minor": "100", "round_id": "R3", "transaction_id": "T1"}
     found = await planned(link("transfer", 42, kept.session_id, **debit))
     assert (found.operations, found.owed, found.lost_privates) == ([(kind, kept.session_id)], [], 0)
-    for first, ends in (("participation_end", "end"), ("session_close", "close")):
+    for first, ends in (("session_open", "open"), ("participation_end", "end"), ("session_close", "close")):
         found = await planned(link(first, 42, kept.session_id, paid_out_minor="0"))
         assert found.operations == [(ends, kept.session_id)]
 
@@ -119,9 +120,13 @@ async def test_a_credit_of_the_gap_is_owed_again() -> None:
     credit: dict[str, Any] = {**debit, "direction": "credit", "transaction_id": "T2"}
     found = await planned(link("transfer", 42, "S2", **debit), link("transfer", 43, "S2", **credit))
     (owed,) = found.owed
-    assert (owed.operation_id, owed.session_id, owed.kind, owed.amount_minor, owed.created_ms) == (
-        "T2", "S2", "credit", 100, NOW_MS,
+    assert (owed.operation_id, owed.session_id, owed.kind, owed.amount_minor, owed.created_ms, owed.purchase_no) == (
+        "T2", "S2", "credit", 100, NOW_MS, 0,
     )  # fmt: skip
+
+
+def test_a_round_is_void_for_the_reason_of_the_event() -> None:
+    assert REASON == "STORE_RECOVERED" == EventCode.STORE_RECOVERED
 
 
 async def test_a_kind_that_recovery_does_not_know_is_told_with_the_place() -> None:
