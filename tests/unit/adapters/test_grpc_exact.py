@@ -149,7 +149,7 @@ async def test_an_account_that_is_empty_afterwards_and_the_longest_reference_are
     believed = Receipt(ulid(1), TransactionStatus.ACCEPTED, 0, "w" * 64)
     names: dict[str, Any] = {"operator": "op", "player": "anna", "currency": "EUR", "amount_minor": 100}
     names["transaction_id"] = ulid(1)
-    asked = wallet_pb.Transfer(**names, reference=ulid(900), purpose=wallet_pb.TRANSFER_PURPOSE_PURCHASE)
+    requested_transfer = wallet_pb.Transfer(**names, reference=ulid(900), purpose=wallet_pb.TRANSFER_PURPOSE_PURCHASE)
     back = wallet_pb.Transfer(**names, reference=ulid(900), purpose=wallet_pb.TRANSFER_PURPOSE_PAYOUT)
     stub.answer = wallet_pb.DebitResponse(receipt=receipt())
     assert await client.debit(move(1), session_token=TOKEN) == believed
@@ -158,9 +158,9 @@ async def test_an_account_that_is_empty_afterwards_and_the_longest_reference_are
     stub.answer = wallet_pb.RollbackResponse(receipt=receipt(status=wallet_pb.TRANSACTION_STATUS_ROLLED_BACK))
     assert await client.rollback(move(1)) == replace(believed, status=TransactionStatus.ROLLED_BACK)
     assert stub.sent == [
-        wallet_pb.DebitRequest(attempt_id=ATTEMPT, transfer=asked, session_token=TOKEN),
+        wallet_pb.DebitRequest(attempt_id=ATTEMPT, transfer=requested_transfer, session_token=TOKEN),
         wallet_pb.CreditRequest(attempt_id=ATTEMPT, transfer=back),
-        wallet_pb.RollbackRequest(attempt_id=ATTEMPT, transfer=asked),
+        wallet_pb.RollbackRequest(attempt_id=ATTEMPT, transfer=requested_transfer),
     ]
 
 
@@ -326,14 +326,14 @@ async def test_a_refusal_of_the_regulator_keeps_the_facts_that_the_contract_know
     assert refused.value.metadata == {"rejection": "STAGE_GAP", "limit": "3", "value": "5", "index": "0"}
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(0, {}), (2, {"retry_after_ms": "2000"})])
+@pytest.mark.parametrize(("seconds", "known"), [(0, {}), (2, {"retry_after_ms": "2000"})])
 async def test_an_alignment_that_runs_means_later(
-    regulator: tuple[GrpcRegulator, Stub], seconds: int, told: dict[str, str]
+    regulator: tuple[GrpcRegulator, Stub], seconds: int, known: dict[str, str]
 ) -> None:
     client, stub = regulator
     wait = [RetryInfo(retry_delay=Duration(seconds=seconds))] if seconds else []
     stub.answer = refusal(grpc.StatusCode.UNAVAILABLE, "rgs.regulator.v1", "ALIGNMENT_RUNNING", *wait)
     with pytest.raises(RegulatorUnavailableError, match="no") as later:
         await client.align_day(DAY)
-    assert later.value.metadata == {"rejection": "ALIGNMENT_RUNNING", **told}
+    assert later.value.metadata == {"rejection": "ALIGNMENT_RUNNING", **known}
     assert client.reading().unknown == 0, "it is an answer"

@@ -117,8 +117,8 @@ async def test_a_balance_is_kept_with_a_session_that_is_remembered_and_harms_no_
         for number in (1, 2):  # of the second one nothing is known
             await store.commit(Change(records=(BalanceReported(700, 300, 1_500, ulid(number)),)))
         remembered, _ = await both(store, 1)
-        told = remembered.wallet_balance_minor, remembered.wallet_credited_minor, remembered.wallet_balance_ms
-        assert told == (700, 300, 1_500)
+        kept = remembered.wallet_balance_minor, remembered.wallet_credited_minor, remembered.wallet_balance_ms
+        assert kept == (700, 300, 1_500)
         assert await store.session(ulid(2), fresh=False) is None
 
 

@@ -62,21 +62,21 @@ async def test_each_look_asks_the_databases_clock_when_it_is_time(
     tmp_path: Path, harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await poll(harness)
-    asked: list[int] = []
+    requested: list[int] = []
 
     async def clock_ms() -> int:
-        asked.append(harness.clock.running_ms())
-        return harness.clock.wall_ms() + (60_000 if len(asked) == 2 else 0)
+        requested.append(harness.clock.running_ms())
+        return harness.clock.wall_ms() + (60_000 if len(requested) == 2 else 0)
 
     monkeypatch.setattr(harness.store, "clock_ms", clock_ms)
     began_ms = harness.clock.running_ms()
     for _ in range(3):
         harness.clock.tick(ASK_PERIOD_MS // 2)
         await poll(harness)
-    assert asked == [began_ms + ASK_PERIOD_MS]
+    assert requested == [began_ms + ASK_PERIOD_MS]
     harness.clock.tick(ASK_PERIOD_MS // 2)
     await poll(harness)
-    assert len(asked) == 2
+    assert len(requested) == 2
     assert guard(harness, "clock").code == "CLOCKS_DIFFER"
     assert "TIME_JUMP" not in codes(tmp_path), "no clock has jumped"
 

@@ -1,4 +1,4 @@
-"""What an admin is told of an order that is refused, and what is signed of one that is not, to the last field."""
+"""What an admin is named of an order that is refused, and what is signed of one that is not, to the last field."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ async def test_each_round_of_a_list_has_its_own_result(harness: ServiceHarness, 
         VoidResult(round_id, RoundStatus.OPEN, proposed[0].envelope, ""),
         VoidResult(NOBODY, None, b"", "NOT_FOUND"),
     )
-    told = ("code", "actor", "before", "after", "reason", "session_id", "round_id")
-    assert [signed[name] for name in told] == [
+    named = ("code", "actor", "before", "after", "reason", "session_id", "round_id")
+    assert [signed[name] for name in named] == [
         *("VOID_PROPOSED", "admin-1", "PAUSED", "VOID_PROPOSED", "DISPLAY_FAULT"),
         *(anna.session_id, round_id),
     ]
     resumed = read_statement((await one.resume(round_id)).envelope)
-    assert [resumed[name] for name in told] == [
+    assert [resumed[name] for name in named] == [
         *("ROUND_RESUMED", "admin-1", "PAUSED", "IN_PLAY", "DISPLAY_REPAIRED"),
         *(anna.session_id, round_id),
     ]

@@ -54,8 +54,8 @@ LONG = "x" * 100
 async def test_a_refusal_names_the_field_and_repeats_no_more_than_a_part_of_it(harness: ServiceHarness) -> None:
     history = harness.history
 
-    async def refused(caller: Caller = OPERATOR, **asked: str) -> tuple[str | None, dict[str, str]]:
-        record = {"round_id": "", "player": "anna", "date": "2026-11-21", "game_code": "#00:00:00", **asked}
+    async def refused(caller: Caller = OPERATOR, **requested: str) -> tuple[str | None, dict[str, str]]:
+        record = {"round_id": "", "player": "anna", "date": "2026-11-21", "game_code": "#00:00:00", **requested}
         with pytest.raises(InvalidFieldError) as caught:
             await history.get_records(caller, **record)
         return caught.value.field, caught.value.metadata
