@@ -87,3 +87,9 @@ async def test_a_commit_is_on_the_disk_and_the_reader_cannot_write(tmp_path: Pat
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             store._reader.execute("DELETE FROM meta")
         assert (await store.meta("store_epoch"), await store.meta("nothing")) == (ulid(0), "")
+
+
+def test_a_new_store_makes_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "home" / "rgs.db"
+    create_store(path, ulid(0))
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -137,3 +137,13 @@ async def test_an_instance_signs_its_first_jump_though_the_guard_is_closed_alrea
     jumps = [(body.get("subject"), body.get("after")) for body in bodies if body["code"] == "TIME_JUMP"]
     assert jumps[0] == ("clock", "-3600000 ms")
     assert len(jumps) == 1, "further ones are counted"
+
+
+async def test_each_further_jump_is_counted_once(harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[tuple[str, ...]] = []
+    monkeypatch.setattr(harness.services.monitor.events, "count", lambda *what: counted.append(what))
+    for expected in (0, 1, 2):
+        harness.clock.jump(3_600_000)
+        for _ in range(2):
+            await poll(harness)
+        assert counted == [("TIME_JUMP", "TIME_JUMP")] * expected
