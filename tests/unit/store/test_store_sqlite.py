@@ -14,7 +14,8 @@ from rgs.store.changes import (
     Change,
     StoreRefusedError,
 )
-from rgs.store.sqlite.store import SqliteStore, connect, create_store
+from rgs.store.migrations import Migration, steps
+from rgs.store.sqlite.store import SqliteStore, connect, create_store, migrate_store
 from tests.support.store.shelf import discarded, open_shelf, ulid
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -128,3 +129,14 @@ def test_a_store_that_is_refused_is_let_go_of(tmp_path: Path, monkeypatch: pytes
     for connection in opened:
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             connection.execute("SELECT 1")
+
+
+def test_a_store_is_brought_up_over_several_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, known = tmp_path / "rgs.db", steps("sqlite")
+    create_store(path, ulid(0))
+    last = known[-1].version
+    more = [Migration(last + number, f"CREATE TABLE extra_{number} (n);") for number in (1, 2, 3)]
+    monkeypatch.setattr("rgs.store.sqlite.store.steps", lambda _: [*known, *more])
+    assert migrate_store(path) == (last, last + 3)
+    with closing(connect(path, read_only=True)) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'extra%'").fetchone() == (3,)

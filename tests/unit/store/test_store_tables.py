@@ -7,8 +7,20 @@ from typing import Any
 
 import pytest
 
-from rgs.store.changes import Draft, InstanceHandover
+from rgs.store.changes import (
+    Draft,
+    InstanceHandover,
+    InstanceLostError,
+    RequestSeenError,
+    SessionRaceError,
+    StoreError,
+    StoreRefusedError,
+    StoreUnknownError,
+)
 from rgs.store.tables import Table
+
+
+ERRORS = (StoreError, StoreUnknownError, InstanceLostError, StoreRefusedError, SessionRaceError, RequestSeenError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +51,10 @@ def test_neither_a_transcript_nor_a_key_stands_in_a_repr() -> None:
     assert "secret" not in repr(Draft("event", {"transcript": "secret"}))
     hidden = {name for name, one in InstanceHandover.__dataclass_fields__.items() if not one.repr}
     assert "signer" in hidden
+
+
+def test_the_errors_of_the_store_have_their_reasons() -> None:
+    assert [error("x").reason for error in ERRORS] == [
+        *("STORE_UNAVAILABLE", "STORE_OUTCOME_UNKNOWN", "INSTANCE_LOST", "STORE_REFUSED", "SESSION_CHANGED"),
+        "REQUEST_SEEN",
+    ]
