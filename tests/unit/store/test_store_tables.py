@@ -19,7 +19,6 @@ from rgs.store.changes import (
 )
 from rgs.store.tables import Table
 
-
 ERRORS = (StoreError, StoreUnknownError, InstanceLostError, StoreRefusedError, SessionRaceError, RequestSeenError)
 
 
