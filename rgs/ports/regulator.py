@@ -166,9 +166,14 @@ def refusal_of(rejection: Rejection, message: str, *, field: str | None = None, 
     return error(message, field=field, rejection=rejection.value, **metadata)
 
 
+def is_regulator_id(text: str) -> bool:
+    """Whether `text` has the form of a regulator's id (ID-03: 16 of 0-9 A-Z)."""
+    return _REGULATOR_ID.fullmatch(text) is not None
+
+
 def check_regulator_id(text: str, field: str) -> str:
-    """`text` if it has the form of a regulator's id (ID-03: 16 of 0-9 A-Z); InvalidFieldError naming `field` if not."""
-    if _REGULATOR_ID.fullmatch(text) is None:
+    """`text` if it has the form of a regulator's id; InvalidFieldError naming `field` if not."""
+    if not is_regulator_id(text):
         raise InvalidFieldError(
             f"{field} is not {REGULATOR_ID_CHARACTERS} capital letters and digits", field=field, value=text[:40]
         )

@@ -140,7 +140,7 @@ class Wallet(Protocol):
     InvalidFieldError or FormatError for a malformed value.
     """
 
-    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
+    async def debit(self, transfer: Transfer, *, session_token: str = ...) -> Receipt:
         """Take the amount (> 0) from the player: ACCEPTED or DUPLICATE.
 
         `session_token` is the operator's own; a retry need not repeat it. Errors, the first that applies:

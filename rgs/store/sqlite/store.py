@@ -231,7 +231,6 @@ class SqliteStore(SqliteReads, Store):
             opened.pop_all()
         SqliteReads.__init__(self, reader)
         Store.__init__(self, Writer(self.apply, self._owe))
-        self.path = path
         self._identity = SigningIdentity()
         """Changed in the writer's thread only, after a commit."""
         self._owed: list[Draft] = []

@@ -11,7 +11,7 @@ import pytest
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.views import RoundChangedError
-from rgs.store.changes import Change, RequestSeenError, SessionRaceError
+from rgs.store.changes import BalanceReported, Change, RequestSeenError, SessionRaceError, StoreError
 from rgs.store.interface import Store, StoreReads
 from tests.support.service.harness import open_harness
 from tests.support.service.oracles import verify_books
@@ -109,3 +109,34 @@ async def test_the_oracle_sees_an_old_copy(tmp_path: Path) -> None:
         store._memory._fresh = old
         with pytest.raises(AssertionError):
             await both(store, 1)
+
+
+async def test_a_balance_is_kept_with_a_session_that_is_remembered_and_harms_no_other(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        await store.commit(opened(session(1)))
+        for number in (1, 2):  # of the second one nothing is known
+            await store.commit(Change(records=(BalanceReported(700, 300, 1_500, ulid(number)),)))
+        remembered, _ = await both(store, 1)
+        kept = remembered.wallet_balance_minor, remembered.wallet_credited_minor, remembered.wallet_balance_ms
+        assert kept == (700, 300, 1_500)
+        assert await store.session(ulid(2), fresh=False) is None
+
+
+async def test_nothing_is_told_from_memory_while_a_commit_is_stuck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck() -> None:
+        raise StoreError("planned")
+
+    async with open_shelf(tmp_path) as store:
+        await store.commit(opened(session(1)))
+        made, _ = await both(store, 1)
+        await store.commit(started(made, 1))
+        playing, round_ = await both(store, 1)
+        assert round_ is not None
+        monkeypatch.setattr(store, "_verify_answering", stuck)
+        for read in (store.session(playing.session_id, fresh=False), store.round(round_.round_id, fresh=False)):
+            with pytest.raises(StoreError, match="planned"):
+                await read
+        assert await store.session(playing.session_id) == playing
+        assert await store.round(round_.round_id) == round_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import sqlite3
 from contextlib import closing
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from rgs.store.changes import (
+    Change,
     StoreRefusedError,
 )
-from rgs.store.sqlite.store import SqliteStore, connect, create_store
-from tests.support.store.shelf import open_shelf, ulid
+from rgs.store.migrations import Migration, steps
+from rgs.store.sqlite.store import SqliteStore, connect, create_store, migrate_store
+from tests.support.store.shelf import discarded, open_shelf, ulid
 
 # --- opening ----------------------------------------------------------------------------------------------------------
 
@@ -87,3 +90,53 @@ async def test_a_commit_is_on_the_disk_and_the_reader_cannot_write(tmp_path: Pat
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             store._reader.execute("DELETE FROM meta")
         assert (await store.meta("store_epoch"), await store.meta("nothing")) == (ulid(0), "")
+
+
+def test_a_new_store_makes_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "home" / "rgs.db"
+    create_store(path, ulid(0))
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_draws_of_a_group_that_is_stuck_are_owed_beside_those_that_wait(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        store._owe(Change(draw_no=1, discard=discarded(1)))
+        store._owe(Change(draw_no=2))  # nothing of it is to be signed
+        assert store.draws_owed == 1
+        waiting = asyncio.get_running_loop().create_future()
+        store.writer._group = [(Change(draw_no=number), waiting) for number in (3, 4, 0)]
+        assert store.draws_owed == 1
+        store.writer.is_stuck = True
+        assert store.draws_owed == 3
+        store.writer._group, store.writer.is_stuck = [], False
+        store._owed.clear()
+
+
+def test_a_store_that_is_refused_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_store(tmp_path / "rgs.db", ulid(0))
+    with closing(connect(tmp_path / "rgs.db")) as db:
+        db.execute("UPDATE meta SET value = '7' WHERE key = 'schema'")
+    opened: list[sqlite3.Connection] = []
+
+    def kept(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+        opened.append(connect(path, read_only=read_only))
+        return opened[-1]
+
+    monkeypatch.setattr("rgs.store.sqlite.store.connect", kept)
+    with pytest.raises(StoreRefusedError, match="schema 7"):
+        SqliteStore(tmp_path / "rgs.db")
+    assert len(opened) == 2
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
+def test_a_store_is_brought_up_over_several_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, known = tmp_path / "rgs.db", steps("sqlite")
+    create_store(path, ulid(0))
+    last = known[-1].version
+    more = [Migration(last + number, f"CREATE TABLE extra_{number} (n);") for number in (1, 2, 3)]
+    monkeypatch.setattr("rgs.store.sqlite.store.steps", lambda _: [*known, *more])
+    assert migrate_store(path) == (last, last + 3)
+    with closing(connect(path, read_only=True)) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'extra%'").fetchone() == (3,)

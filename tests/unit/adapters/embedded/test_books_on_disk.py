@@ -57,6 +57,7 @@ def test_commits_are_durable_before_they_are_reported(tmp_path: Path, store: Cal
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert db.execute("PRAGMA foreign_keys").fetchone() == (1,)
     assert db.execute("PRAGMA trusted_schema").fetchone() == (0,)
+    assert db.execute("PRAGMA application_id").fetchone() == (1380406103 if store is WalletStore else 1380406098,)
     book.close()
     book.close()  # a second time does nothing
 
@@ -256,8 +257,10 @@ def test_the_wallets_check_sees_what_was_done_behind_its_back(wallet_path: Path,
     store = WalletStore(wallet_path)
     store.verify()
     outside(wallet_path, statement)
-    with pytest.raises(VerificationError):
+    with pytest.raises(VerificationError) as differing:
         store.verify()
+    only_the_sum_differs = "accounts" in statement or statement == "DELETE FROM transactions WHERE entry_no = 5"
+    assert differing.value.metadata["check"] == ("wallet_balances" if only_the_sum_differs else "wallet_entries")
     store.close()
 
 
@@ -288,8 +291,9 @@ def test_the_regulators_check_sees_what_was_done_behind_its_back(regulator_path:
     store = RegulatorStore(regulator_path)
     store.verify()
     outside(regulator_path, statement)
-    with pytest.raises(VerificationError):
+    with pytest.raises(VerificationError) as differing:
         store.verify()
+    assert differing.value.metadata["check"] == ("regulator_chain" if "journal" in statement else "regulator_state")
     store.close()
 
 

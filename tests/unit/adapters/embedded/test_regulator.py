@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,29 @@ from rgs.core.errors import (
     RegulatorRefusedError,
     RegulatorUnavailableError,
 )
-from rgs.ports.regulator import ParticipationEnd, RegulatorParticipation, SessionClose, check_regulator_id
+from rgs.core.times import format_time
+from rgs.ports.regulator import (
+    DayAlignment,
+    ParticipationEnd,
+    RegulatorParticipation,
+    RegulatorReceipt,
+    SessionClose,
+    StageReport,
+    check_regulator_id,
+)
 from rgs.store.regulator import RegulatorStore
-from tests.support.adapters.books import NOW_MS, Numbers, Played, make_regulator, opening, purchase, stage
+from tests.support.adapters.books import (
+    NOTHING,
+    NOW_MS,
+    Numbers,
+    Played,
+    make_regulator,
+    modules,
+    opening,
+    purchase,
+    stage,
+    ulid,
+)
 
 # --- what is legal ----------------------------------------------------------------------------------------------------
 
@@ -52,6 +73,34 @@ async def test_every_answer_and_every_entry_says_test(played: Played) -> None:
     answers = [await played.end(), await played.close()]
     assert all(answer.test_regulator for answer in answers)
     assert all('"test_regulator":true' in entry.body for entry in played.store.entries())
+
+
+async def test_every_message_has_its_receipt_and_the_file_keeps_the_answer(played: Played) -> None:
+    end = await played.end()
+    close = await played.close()
+    software = await played.regulator.report_modules(modules(played.number()))
+    day = DayAlignment(played.number(), "op", "EUR", "2026-01-01", NOTHING)
+    assert await played.regulator.align_day(day) == RegulatorReceipt(day.transaction_id, test_regulator=True)
+    sent = [ulid(number) for number in range(1, 8)]
+    assert [end, close, software] == [RegulatorReceipt(name, test_regulator=True) for name in sent[3:6]]
+    with played.store._file.snapshot() as db:
+        answers = dict(db.execute("SELECT transaction_id, answer FROM calls"))
+    assert answers == dict.fromkeys(sent, "") | {sent[0]: played.session, sent[1]: played.participation}
+    requests = [json.loads(entry.body)["request"] for entry in played.store.entries(after_entry_no=6)]
+    assert requests[0] == {
+        "modules": [
+            {"name": "rng", "sha1": "b" * 40, "sha256": "a" * 64, "version": "1.0.0"},
+            {"name": "games", "sha1": "", "sha256": "c" * 64, "version": "1.0.0"},
+        ],
+        "node": "node1",
+        "report_time": format_time(NOW_MS),
+    }
+    totals = dict.fromkeys(asdict(NOTHING), "0")
+    assert requests[1] == {"operator": "op", "currency": "EUR", "day": "2026-01-01", "totals": totals}
+
+
+def test_a_report_of_a_round_has_no_final_until_its_final_is_signed() -> None:
+    assert StageReport("s", 1, "M", "N", 1, 1, 1, "ab", NOW_MS).final_hash == ""
 
 
 async def test_players_share_a_session(played: Played) -> None:

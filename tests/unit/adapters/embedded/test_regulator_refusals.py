@@ -143,6 +143,49 @@ def test_every_rejection_is_shown() -> None:
     assert {row[0] for row in ILLEGAL} | {Rejection.TRANSACTION_CONFLICT} | elsewhere == set(Rejection)
 
 
+FACTS: list[tuple[Act, str, str | None, dict[str, str]]] = [
+    (lambda p: p.end(439), "balance is 439; expected 440", None,
+     {"rejection": "BALANCE_MISMATCH", "limit": "440", "value": "439"}),
+    (lambda p: p.end(rounds=3), "number of rounds is 3; expected 2", None,
+     {"rejection": "ROUNDS_MISMATCH", "limit": "2", "value": "3"}),
+    (lambda p: p.buy(purchase_no=3), "purchase number is 3; expected 2", None,
+     {"rejection": "PURCHASE_GAP", "limit": "2", "value": "3"}),
+    (lambda p: p.buy(purchase_no=2, amount_minor=501), "purchases of 1001 exceed the limit 1000", None,
+     {"rejection": "ABOVE_MAXIMUM", "limit": "1000", "value": "1001"}),
+    (lambda p: p.buy(purchase_no=2, amount_minor=True), "amount_minor True is not a whole number", "amount_minor",
+     {"limit": "1", "value": "True"}),
+    (lambda p: p.close(), "1 participations have not ended", None, {"rejection": "SEATED", "value": "1"}),
+    (lambda p: p.report(p.stage(4, 440)), "stage number is 4; expected 3", None,
+     {"rejection": "STAGE_GAP", "limit": "3", "value": "4", "index": "0"}),
+    (lambda p: p.report(p.stage(3, 439)), "available is 439; expected 440", None,
+     {"rejection": "AVAILABLE_MISMATCH", "limit": "440", "value": "439", "index": "0"}),
+    (lambda p: p.report(p.stage(3, 440, staked_minor=441)), "stakes of 441 exceed the limit 440", None,
+     {"rejection": "STAKE_NOT_COVERED", "limit": "440", "value": "441", "index": "0"}),
+    (lambda p: p.report(*[p.stage(3, 440)] * 1001), "a report holds 1 to 1000 stages, not 1001", "stages",
+     {"limit": "1000", "value": "1001"}),
+    (lambda p: p.report(), "a report holds 1 to 1000 stages, not 0", "stages", {"limit": "1000", "value": "0"}),
+    (lambda p: p.report(replace(p.stage(3, 440), final_hash="")), "stage 3: a hash is not 64 lowercase hex digits",
+     "stages", {}),
+    (lambda p: p.regulator.report_modules(replace(modules(p.number()), modules=())),
+     "a report holds 1 to 1000 modules, each once", "modules", {"limit": "1000", "value": "0"}),
+    (lambda p: p.regulator.align_day(
+        DayAlignment(p.number(), "op", "EUR", "2026-01-01", replace(NOTHING, staked_minor=1))),
+     "staked_minor is 1; expected 0", None, {"rejection": "TOTALS_MISMATCH", "limit": "0", "value": "1"}),
+    (lambda p: p.close(close_ms=NOW_MS + 1_000),
+     "2026-11-18T11:06:41.000Z is in the future; the regulator accepts times until 2026-11-18T11:06:40.000Z", None,
+     {"rejection": "DATE_IN_FUTURE", "limit": "2026-11-18T11:06:40.000Z", "value": "2026-11-18T11:06:41.000Z"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("act", "message", "field", "facts"), FACTS, ids=range(len(FACTS)))
+async def test_a_refusal_says_what_was_sent_and_what_was_expected(
+    played: Played, act: Act, message: str, field: str | None, facts: dict[str, str]
+) -> None:
+    with pytest.raises(RgsError) as refused:
+        await act(played)
+    assert (refused.value.message, refused.value.field, refused.value.metadata) == (message, field, facts)
+
+
 async def test_one_bad_stage_refuses_its_whole_batch_and_is_named(played: Played) -> None:
     before = played.state()
     with pytest.raises(RegulatorRefusedError) as refused:

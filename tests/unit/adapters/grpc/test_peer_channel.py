@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.rpc.status_pb2 import Status
 
-from rgs.adapters.grpc.peer import MESSAGE_BYTES_MAX, Peer, PeerContract, PeerSettings
+from rgs.adapters.grpc.peer import Peer, PeerContract, PeerSettings
 from rgs.core.errors import WalletUnavailableError
 from tests.support.api.harness import authority, operator_certificate
 
@@ -37,19 +37,18 @@ async def test_grpc_repeats_nothing_by_itself_and_asks_nobody_how_to(monkeypatch
     options = await options_of(monkeypatch)
     assert options["grpc.enable_retries"] == 0
     assert options["grpc.service_config_disable_resolution"]
-    assert options["grpc.use_local_subchannel_pool"], "a channel of its own for each peer"
-    assert options["grpc.max_receive_message_length"] == MESSAGE_BYTES_MAX
+    assert options["grpc.use_local_subchannel_pool"] == 1, "a channel of its own for each peer"
+    assert options["grpc.max_receive_message_length"] == 1_048_576
 
 
 async def test_a_peer_that_comes_back_is_found_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """By default gRPC would let two minutes go by between two attempts, and notice a dead connection never."""
     options = await options_of(monkeypatch)
     assert options["grpc.initial_reconnect_backoff_ms"] <= 200
-    assert options["grpc.min_reconnect_backoff_ms"] <= 200
-    assert options["grpc.max_reconnect_backoff_ms"] <= 3_000
-    assert options["grpc.keepalive_time_ms"] <= 60_000
-    assert options["grpc.keepalive_timeout_ms"] <= 10_000
-    assert options["grpc.http2.ping_timeout_ms"] <= 10_000
+    assert options["grpc.min_reconnect_backoff_ms"] == 100
+    assert options["grpc.max_reconnect_backoff_ms"] == 2_000
+    assert options["grpc.keepalive_time_ms"] == 30_000
+    assert options["grpc.keepalive_timeout_ms"] == options["grpc.http2.ping_timeout_ms"] == 5_000
 
 
 async def test_the_name_of_the_certificate_is_asked_for_only_where_it_is_another(
