@@ -126,8 +126,6 @@ class Reconciliation:
         work.mkdir(parents=True)
         try:
             done = _ReconciliationRun(request, keys, self, unfinished).run()
-            if request.out.exists():
-                request.out.rmdir()
             unfinished.rename(request.out)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -147,7 +147,7 @@ def test_the_limits_of_a_field_are_exact(field: str, most: str, more: str) -> No
 def test_the_first_moment_of_1970_is_a_time() -> None:
     local = FieldReader(Mapping(time_format="%Y-%m-%d %H:%M"))
     assert read_wallet({**WALLET, "time": "1970-01-01 00:00"}, local)[1][5] == "0"
-    with pytest.raises(RowRefusedError, match="time .* is outside 1970\\.\\.9999"):
+    with pytest.raises(RowRefusedError, match=r"time .* is outside 1970\.\.9999"):
         read_wallet({**WALLET, "time": "1969-12-31 23:59"}, local)
 
 
