@@ -209,6 +209,12 @@ def test_the_wallets_layout_does_not_make_receipts(day: Day, tmp_path: Path) -> 
     assert (found["source"], found["rows"], found["rejected"]) == ("receipts", 0, 7)
 
 
+def test_a_parquet_file_of_other_types_is_read_row_by_row(day: Day, tmp_path: Path) -> None:
+    parquet = in_parquet(day, tmp_path, "CAST(amount_minor AS DECIMAL(18, 0)) AS amount_minor")
+    done = day.run(tmp_path / "out", wallet=parquet)
+    assert (done.verdict, done.document["inputs"][2]["rows"]) == ("clean", 7)
+
+
 def test_a_value_of_a_parquet_row_that_would_be_rounded_is_refused(day: Day, tmp_path: Path) -> None:
     parquet = in_parquet(day, tmp_path, "CAST(amount_minor AS DOUBLE) AS amount_minor")
     done = day.run(tmp_path / "out", wallet=parquet)

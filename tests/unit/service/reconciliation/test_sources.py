@@ -1,12 +1,15 @@
-"""Which wallet statement is read the fast way, and which one needs the strict reader."""
+"""Which wallet statement is read the fast way, which one needs the strict reader, and what a Parquet row says."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from rgs.service.reconciliation.sources import _WINDOW, CHUNK, PLAIN_HEADER, Outside, RowFiles, _is_doubtful
+from rgs.core.reconcile.lines import RowRefusedError
+from rgs.service.reconciliation.sources import _WINDOW, CHUNK, PLAIN_HEADER, Outside, RowFiles, _is_doubtful, _texts
 from rgs.store.reconciliation import BookComparison
 
 ROW = b"T%d,debit,anna,EUR,100,2026-11-18T11:06:40.000Z,P,accepted,900,op,book\n"
@@ -86,3 +89,22 @@ def test_a_plain_wallet_statement_is_taken_as_it_is(tmp_path: Path, content: byt
     assert (None if found is None else found.rows) == taken
     if found is not None:
         assert (found.source, found.name, found.rejected, found.mapping_sha256) == ("wallet", "wallet.csv", 0, "")
+
+
+def test_the_values_of_a_parquet_row_as_texts() -> None:
+    assert _texts(
+        {
+            "absent": None,
+            "yes": True,
+            "no": False,
+            "text": "x",
+            "whole": -5,
+            "decimal": Decimal("1E+2"),
+            "time": datetime(2026, 11, 18, 11, 6, 40, tzinfo=UTC),
+        }
+    ) == {
+        "yes": "true", "no": "false", "text": "x", "whole": "-5", "decimal": "100", "time": "2026-11-18T11:06:40+00:00",
+    }  # fmt: skip
+    refused = _texts({"x" * 41: 0.5})
+    assert isinstance(refused, RowRefusedError)
+    assert refused.message == f"{'x' * 40} is a float: text, integer, decimal or time expected"
