@@ -13,11 +13,16 @@ import pytest
 
 from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, VerificationError
+from rgs.core.reconcile.classes import BreakClass
+from rgs.core.reconcile.resolutions import Resolution, entry_hash, format_entry
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
+from rgs.core.times import format_time, parse_time
 from rgs.service.reconciliation import sources
 from rgs.service.reconciliation.page import render_page
 from rgs.store.reconciliation import MEMORY_MB_MIN
+from tests.integration.test_reconcile_breaks import paper
+from tests.support.records.factory import RecordFactory
 from tests.support.service.harness import ROOT_KEY
 from tests.support.service.reconciling import Day, Row
 
@@ -151,6 +156,43 @@ def test_breaks_as_rows_and_the_difference_to_the_report_before(day: Day, tmp_pa
     }
 
 
+def test_a_wallets_clock_may_be_off_by_the_limit_and_not_by_a_millisecond_more(day: Day, tmp_path: Path) -> None:
+    debit_ms = next(parse_time(body["time"]) for body in day.bodies() if body.get("purchase_no"))
+    for late_ms, found in ((1_000, []), (1_001, [BreakClass.TIME_DIFFERS])):
+        day.change_wallet(lambda rows: rows[0].update(time=format_time(debit_ms + late_ms)))  # noqa: B023
+        assert day.breaks(tmp_path / str(late_ms), clock_limit_s=1) == found
+
+
+def test_resolutions_are_named_by_their_number_and_last_hash(day: Day, tmp_path: Path) -> None:
+    entry = format_entry(
+        Resolution("a" * 32, "RESENT", "ticket 7", "anna", "bert", "2026-11-18T00:00:00.000Z"), 1, "0" * 64
+    )
+    (tmp_path / "resolutions.jsonl").write_bytes(entry + b"\n")
+    document = day.run(tmp_path / "out", resolutions=tmp_path / "resolutions.jsonl").document
+    assert document["resolutions"] == {"entries": 1, "last_hash": entry_hash(entry)}
+
+
+def test_a_regulator_that_calls_its_session_a_test_is_no_independent_one(tmp_path: Path) -> None:
+    """Whatever the record says of it."""
+    factory = RecordFactory("earnest")
+    one = factory.start("node-1-b1-w0")
+    player = factory.open(one, jurisdiction="gb-ukgc")
+    factory.close(one, player)
+    factory.end(one)
+    day = paper(tmp_path, factory)
+    session = {
+        "kind": "session",
+        "regulator_session_id": "M" * 16,
+        "currency": "EUR",
+        "time": "2026-11-18T11:06:40.000Z",
+    }
+    for number, word in enumerate(("false", "true")):
+        day.regulator.write_text(json.dumps({**session, "test_regulator": word}) + "\n")
+        document = day.run(tmp_path / word, wallet=None, receipts=None, root=None).document
+        (check,) = [row for row in document["checks"] if row["check"] == "sessions and rights of participation"]
+        assert (check["independent"], document["compared"]["test_sessions"]) == (word == "false", number)
+
+
 # --- the page -------------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +261,8 @@ def test_a_value_of_a_parquet_row_that_would_be_rounded_is_refused(day: Day, tmp
     parquet = in_parquet(day, tmp_path, "CAST(amount_minor AS DOUBLE) AS amount_minor")
     done = day.run(tmp_path / "out", wallet=parquet)
     with (tmp_path / "out" / "rejects.csv").open(newline="") as file:
-        rows = list(csv.reader(file))[1:]
+        header, *rows = csv.reader(file)
+    assert header == ["source", "line", "reason"]
     reason = "amount_minor is a float: text, integer, decimal or time expected"
     assert rows == [["wallet", str(number), reason] for number in range(1, 8)]
     assert done.document["inputs"][2]["sha256"] == sha256(parquet)
@@ -254,6 +297,12 @@ def test_what_is_refused_is_named_with_its_limit(day: Day, tmp_path: Path) -> No
     assert refused(day, out, statements=empty) == (message, "statements", {"value": "empty.jsonl"})
     message = "the statements are of op-1, none is of op-2: nothing would be compared"
     assert refused(day, out, operator="op-2") == (message, "operator", {"limit": "op-1", "value": "op-2"})
+    file.write_bytes(b"#" * 65_537)
+    message = f"{file} is longer than 65536 bytes"
+    assert refused(day, out, mappings={"wallet": file}) == (message, "mapping", {"limit": "65536"})
+    file.write_bytes(b"#" * 65_536)
+    assert day.run(out, mappings={"wallet": file}).verdict == "clean"
+    out = tmp_path / "another"
     for source in ("receipts", "wallet", "regulator"):
         message = f"{source} empty.jsonl is empty"
         assert refused(day, out, **{source: empty}) == (message, source, {"value": "empty.jsonl"})

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from rgs.core.reconcile.lines import RowRefusedError
-from rgs.service.reconciliation.sources import _WINDOW, CHUNK, PLAIN_HEADER, Outside, RowFiles, _is_doubtful, _texts
+from rgs.service.reconciliation.sources import CHUNK, PLAIN_HEADER, Outside, RowFiles, _is_doubtful, _texts
 from rgs.store.reconciliation import BookComparison
 
 ROW = b"T%d,debit,anna,EUR,100,2026-11-18T11:06:40.000Z,P,accepted,900,op,book\n"
-WINDOW = b"x" * _WINDOW
+WINDOW = b"x" * 32_768
 
 
 @pytest.mark.parametrize(
