@@ -20,6 +20,7 @@ from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
 from rgs.core.times import format_time, parse_time
 from rgs.service.reconciliation import sources
 from rgs.service.reconciliation.page import render_page
+from rgs.service.reconciliation.reconciliation import ReconcileRequest
 from rgs.store.reconciliation import MEMORY_MB_MIN
 from tests.integration.test_reconcile_breaks import paper
 from tests.support.records.factory import RecordFactory
@@ -54,6 +55,11 @@ def test_the_extract_is_kept_where_it_is_asked_for(day: Day, tmp_path: Path) -> 
     day.run(tmp_path / "out", keep_extract=True, signed=False)
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES - {"report.jsonl"} | {"transfers.parquet"}
     assert len(duckdb.connect().read_parquet(str(tmp_path / "out" / "transfers.parquet")).fetchall()) == 7
+
+
+def test_what_a_request_leaves_out_has_the_default_of_the_page(day: Day, tmp_path: Path) -> None:
+    request = ReconcileRequest(day.statements, day.keys, tmp_path / "out")
+    assert (request.memory_mb, request.clock_limit_s, request.cut_off_s, request.overdue_s) == (2048, 300, None, None)
 
 
 # --- the report -----------------------------------------------------------------------------------------------------

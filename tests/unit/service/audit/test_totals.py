@@ -167,7 +167,8 @@ async def test_an_event_is_told_with_every_field_that_it_has_and_no_other() -> N
 async def test_pages_of_events_and_totals_end_with_their_last_row() -> None:
     reports = reports_of(*({"code": "PARTY_BLOCKED", "time": TIME, "after": str(number)} for number in range(4)))
     for size, counts in ((1, [1, 1, 1, 1]), (2, [2, 2]), (3, [3, 1]), (4, [4]), (5, [4])):
-        events, lines, found = [""], [""], []
+        found: list[tuple[int, int]] = []
+        events, lines = [""], [""]
         while len(found) < len(counts):
             rows, after = await reports.list_events("", size, events[-1])
             totals, behind = await reports.list_totals(totals_filter("", "", operator=""), size, lines[-1])
