@@ -21,12 +21,12 @@ SEALER = Sealer(Kek(1, {1: b"k" * 32}))
 
 
 class Store:
-    """As much of a store as is asked here."""
+    """As much of a store as is requested here."""
 
     def __init__(self, rows: list[InstanceRow] | None = None) -> None:
         self.rows = rows or []
         self.draw_window, self.draws_owed = 2, 0
-        self.asked = 0
+        self.requested = 0
         self.growth = asyncio.Event()
 
     async def instances(self, *, alive_only: bool) -> list[InstanceRow]:
@@ -37,7 +37,7 @@ class Store:
         await self.growth.wait()
 
     async def clock_ms(self) -> int | None:
-        self.asked += 1
+        self.requested += 1
         return None
 
     async def meta(self, _key: str) -> str:
@@ -159,15 +159,15 @@ async def test_the_database_is_asked_at_the_start_then_every_ten_seconds_or_at_o
     store, clock = Store(), ManualClock()
     timekeeping = Timekeeping(store=store, clock=clock, node="node-1")  # type: ignore[arg-type]
     await timekeeping.begin()
-    assert store.asked == 1
+    assert store.requested == 1
     await timekeeping.poll()
-    asked = [store.asked]
+    requested = [store.requested]
     for passed_ms in (9_999, 1, 9_999):
         clock.tick(passed_ms)
         await timekeeping.poll()
-        asked.append(store.asked)
-    assert asked == [2, 2, 3, 3]
+        requested.append(store.requested)
+    assert requested == [2, 2, 3, 3]
     clock.distrust("TIME_JUMP")
     await timekeeping.poll()
     await timekeeping.poll()
-    assert store.asked == 5
+    assert store.requested == 5

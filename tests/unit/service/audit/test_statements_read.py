@@ -28,13 +28,13 @@ ROWS = [
 
 
 class Kept:
-    """As much of a store as the reader asks. It counts how often it is asked for a session."""
+    """As much of a store as the reader asks. It counts how often it is requested for a session."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     async def session(self, session_id: str) -> Any:
-        self.asked.append(session_id)
+        self.requested.append(session_id)
         owners = {SESSION: "op-1", OTHERS: "op-2"}
         return SimpleNamespace(operator=owners[session_id]) if session_id in owners else None
 
@@ -72,9 +72,9 @@ async def test_each_party_is_shown_what_is_its_own(reader: StatementReader, kept
     everything = [each.id for each in ROWS]
     assert await listed(reader, AUDITOR) == [(number, b"private") for number in everything]
     assert await listed(reader, LAB) == [(number, b"") for number in everything]
-    assert kept.asked == []
+    assert kept.requested == []
     assert await listed(reader, OPERATOR) == [(number, b"private") for number in (1, 2, 5, 7, 8)]
-    assert kept.asked == [SESSION, OTHERS, GONE], "once each"
+    assert kept.requested == [SESSION, OTHERS, GONE], "once each"
 
 
 async def test_a_range_of_an_instance(reader: StatementReader) -> None:
