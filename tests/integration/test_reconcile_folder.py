@@ -169,6 +169,20 @@ def test_a_wallets_clock_may_be_off_by_the_limit_and_not_by_a_millisecond_more(d
         assert day.breaks(tmp_path / str(late_ms), clock_limit_s=1) == found
 
 
+def test_a_total_behind_a_day_in_part_is_compared(day: Day, tmp_path: Path) -> None:
+    def add(rows: list[Row]) -> list[Row]:
+        total = next(row for row in rows if row["kind"] == "total")
+        return [*rows, {**total, "date": "2026-11-19"}]
+
+    day.change_regulator(add)
+    period = (parse_time("2026-11-18T23:00:00.000Z"), parse_time("2026-11-20T00:00:00.000Z"))
+    document = day.run(tmp_path / "out", period=period).document
+    assert document["days_in_part"] == ["2026-11-18"]
+    subjects = {found["subject"] for found in document["breaks"]}
+    assert "total bought of 2026-11-19 op-1 EUR" in subjects
+    assert not any("2026-11-18" in subject for subject in subjects)
+
+
 def test_resolutions_are_named_by_their_number_and_last_hash(day: Day, tmp_path: Path) -> None:
     entry = format_entry(
         Resolution("a" * 32, "RESENT", "ticket 7", "anna", "bert", "2026-11-18T00:00:00.000Z"), 1, "0" * 64
