@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import uuid
@@ -15,10 +16,11 @@ from rgs.service.callers import Caller, Role
 from rgs.service.reconciliation.countersigning import add_countersignature, countersign, verify_report
 from rgs.service.reconciliation.files import REPORT_NAME, Shelf, write_document
 from rgs.service.reconciliation.reports import ReconciliationReports
-from rgs.service.reconciliation.runs import CUT_OFF_S_MAX
+from rgs.service.reconciliation.runs import CUT_OFF_S_MAX, ReconciliationRuns, RunRequest
 from rgs.service.reconciliation.submissions import Header, Submissions
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import NODE_KEY, ROOT_KEY, key_bundle, sealed
+from tests.unit.service.reconciliation.test_reconciliation_served import REQUEST
 
 OPERATOR = Caller("op-1", Role.OPERATOR, "demo")
 IDS = [str(number) * 32 for number in range(1, 4)]
@@ -98,6 +100,35 @@ async def test_a_class_of_breaks_that_there_is_not_is_told_by_its_beginning(shel
     assert error.value.message.startswith(f"unknown break_class {'x' * 40}; known classes: ")
     assert (error.value.field, error.value.metadata["value"]) == ("break_class", "x" * 40)
     assert "missing_credit_in_wallet, " in error.value.metadata["limit"]
+
+
+class Killed:
+    """The process of a run that ends without a result."""
+
+    async def wait(self) -> int:
+        return -9
+
+    def kill(self) -> None:
+        raise ProcessLookupError
+
+
+@pytest.mark.parametrize("is_stopping", [False, True])
+async def test_a_process_that_ends_without_a_result_has_failed_unless_the_server_ends_it(
+    shelf: Shelf, is_stopping: bool
+) -> None:
+    async def begin(_folder: Path, _lock: int, _memory_mb: int) -> Killed:
+        return Killed()
+
+    runs = ReconciliationRuns(shelf, ManualClock(), begin, memory_mb=256)
+    report_id = await runs.run(OPERATOR, str(uuid.uuid4()), RunRequest(**REQUEST))
+    if is_stopping:
+        await runs.stop()
+    else:
+        await asyncio.wait(list(runs._jobs))
+    found = await ReconciliationReports(shelf, ManualClock()).report("op-1", report_id)
+    words = "the process ended with status -9: memory, disk, or a signal"
+    failure = {} if is_stopping else {"message": words, "reason": "RECONCILIATION_FAILED"}
+    assert (found.state, found.failure) == ("interrupted" if is_stopping else "failed", failure)
 
 
 # --- signatures -------------------------------------------------------------------------------------------------------
