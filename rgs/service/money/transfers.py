@@ -87,8 +87,8 @@ def gap_ms(name: str, attempts: int) -> int:
 async def report_next_attempt(store: Store, error: OperationPendingError, now_ms: int) -> None:
     """Put into the error when the server tries the operation next. It does not help to ask again before."""
     operation = await store.operation(error.metadata["operation_id"])
-    wait_ms = 0 if operation is None else operation.next_ms - now_ms
-    error.metadata["retry_after_ms"] = str(max(GAP_FIRST_MS, wait_ms))
+    wait_ms = GAP_FIRST_MS if operation is None else max(GAP_FIRST_MS, operation.next_ms - now_ms)
+    error.metadata["retry_after_ms"] = str(wait_ms)
 
 
 class Transfers:

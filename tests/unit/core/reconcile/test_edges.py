@@ -144,6 +144,18 @@ def test_the_limits_of_a_field_are_exact(field: str, most: str, more: str) -> No
         read_wallet({**WALLET, field: more}, FieldReader(Mapping()))
 
 
+def test_the_first_moment_of_1970_is_a_time() -> None:
+    local = FieldReader(Mapping(time_format="%Y-%m-%d %H:%M"))
+    assert read_wallet({**WALLET, "time": "1970-01-01 00:00"}, local)[1][5] == "0"
+    with pytest.raises(RowRefusedError, match=r"time .* is outside 1970\.\.9999"):
+        read_wallet({**WALLET, "time": "1969-12-31 23:59"}, local)
+
+
+def test_a_word_outside_the_vocabulary_is_named_with_the_words_that_are_known() -> None:
+    with pytest.raises(RowRefusedError, match="kind 'refund' is not one of debit, credit, rollback"):
+        read_wallet({**WALLET, "kind": "refund"}, FieldReader(Mapping()))
+
+
 def test_a_row_that_tells_only_what_is_needed() -> None:
     result = ("T", "debit", "", "EUR", "1", "1794960000000", "", "accepted", NULL, "", "")
     assert read_wallet(WALLET, FieldReader(Mapping())) == ("wallet", result)

@@ -29,6 +29,7 @@ from rgs.core.reconcile.records import (
     match_sessions,
     match_total,
 )
+from rgs.core.reconcile.report import Sources, independence
 
 FOREVER = 1 << 62
 TERMS = Terms(10_000, 0, FOREVER, True, True, True, FOREVER, FOREVER, FOREVER)
@@ -228,3 +229,54 @@ def test_who_is_short_by_an_amount(transfer: tuple[str, int], row: tuple[str, in
     kind = BreakClass.AMOUNT_DIFFERS if transfer[0] == row[0] else BreakClass.DIRECTION_DIFFERS
     assert (found.kind, found.is_owed) == (kind, is_owed)
     assert found.amount_minor == (1 if transfer[0] == row[0] else 200)
+
+
+def test_another_currency_owes_nobody_anything() -> None:
+    """Amounts of two currencies are not compared, so nothing says that the player got too little."""
+    credit = replace(TRANSFER, kind="credit", source="participation_end")
+    row = replace(ROW, kind="credit", currency="USD", amount_minor=99)
+    (found,) = match_money("T", [credit], [row], [], TERMS)
+    assert (found.kind, found.is_owed, found.amount_minor) == (BreakClass.CURRENCY_DIFFERS, False, 100)
+
+
+def test_an_end_that_is_no_sessions_is_one_too_many() -> None:
+    """Unless the export is cut: it may be that of a session outside the files."""
+    ends = [END, replace(END, regulator_participation_id="X")]
+    (found,) = match_sessions([SESSION], [KNOWN], ends, TERMS)
+    assert (found.kind, found.found[1]) == (BreakClass.DUPLICATE, ("regulator", "2 ends of this participation"))
+    assert list(match_sessions([SESSION], [KNOWN], ends, replace(TERMS, is_cut=True))) == []
+
+
+def test_over_in_the_record_and_open_at_the_regulator() -> None:
+    (found,) = match_sessions([SESSION], [replace(KNOWN, closes=0, closed_ms=0)], [], TERMS)
+    assert found.kind is BreakClass.STATE_DIFFERS
+    assert found.found == (("statements", "ended closed"), ("regulator", "open"))
+
+
+def test_of_two_stages_for_a_round_that_is_open_the_first_is_named() -> None:
+    open_seat = replace(SEAT, status="open", final="", ended_ms=0)
+    (one,) = match_round(open_seat, [STAGE], TERMS)
+    (found,) = match_round(open_seat, [STAGE, replace(STAGE, staked_minor=7)], TERMS)
+    assert found.found == one.found
+
+
+@pytest.mark.parametrize("is_test", [False, True])
+def test_which_source_is_independent_and_why(is_test: bool) -> None:
+    made = Sources(
+        wallet=True, receipts=False, regulator=True, has_rounds=True, seamless=is_test, embedded_wallet=is_test,
+        test_regulator=is_test,
+    )  # fmt: skip
+    rows = independence(made)
+    assert {row["check"]: row["independent"] for row in rows} == {
+        "purchases and payouts": not is_test,
+        "stakes and returns of single rounds": False,
+        "every round dealt is in the record": False,
+        "sessions and rights of participation": not is_test,
+        "stages of the regulator": False,
+        "outcome and settlement of each round": True,
+    }
+    whys = {row["check"]: row["why"] for row in rows}
+    own = [check for check, why in whys.items() if why.startswith("this is a test regulator")]
+    regulators = ["sessions and rights of participation", "stages of the regulator"]
+    assert own == (regulators if is_test else [])
+    assert ("our own" in whys["purchases and payouts"]) is is_test
