@@ -19,14 +19,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.adapters.embedded.regulator import EmbeddedRegulator
 from rgs.adapters.grpc.regulator import ALIGNMENT_RUNNING, DOMAIN, REFUSALS
-from rgs.core.errors import (
-    FormatError,
-    InvalidFieldError,
-    JurisdictionError,
-    ParticipationEndedError,
-    ParticipationOpenError,
-    RgsError,
-)
+from rgs.core import errors
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError, copied
 from rgs.ports import regulator as port
@@ -118,7 +111,7 @@ class SimulatedRegulator(Simulator):
         end = copied(port.ParticipationEnd, request, end_ms=self._time(request.end_time, call, request))
         try:
             await self._book.end_participation(end)
-        except ParticipationEndedError:
+        except errors.ParticipationEndedError:
             if not self._commit_if_due(call, Fault.ENDS_TWICE, request):
                 raise
         return pb.EndParticipationResponse()
@@ -132,7 +125,7 @@ class SimulatedRegulator(Simulator):
             stage.available_bonus_minor or stage.staked_bonus_minor or stage.returned_bonus_minor
             for stage in request.stages
         ):
-            raise InvalidFieldError("this system keeps no bonus money", field="stages")
+            raise errors.InvalidFieldError("this system keeps no bonus money", field="stages")
         if self._commit_if_due(call, Fault.CHANGED_HASH, request):
             stages = [replace(stage, final_hash=stage.final_hash[::-1]) for stage in stages]
         await self._book.report_stages(request.transaction_id, stages)
@@ -149,7 +142,7 @@ class SimulatedRegulator(Simulator):
             await self._book.close_session(
                 port.SessionClose(request.transaction_id, request.regulator_session_id, close_ms)
             )
-        except ParticipationOpenError:
+        except errors.ParticipationOpenError:
             if not self._commit_if_due(call, Fault.CLOSES_SEATED, request):
                 raise
         return pb.CloseSessionResponse()
@@ -201,7 +194,7 @@ class SimulatedRegulator(Simulator):
     def _time(self, timestamp: Timestamp, call: Call, request: Any) -> int:
         """The time in a message; with `future_dates`, at most the time of the clock."""
         if not timestamp.seconds:
-            raise InvalidFieldError("a time is missing", field="time")
+            raise errors.InvalidFieldError("a time is missing", field="time")
         time_ms, now_ms = timestamp.ToMilliseconds(), self._now_ms()
         return now_ms if time_ms > now_ms and self._commit_if_due(call, Fault.FUTURE_DATES, request) else time_ms
 
@@ -231,9 +224,9 @@ class SimulatedRegulator(Simulator):
             response.transaction_id, response.test_regulator = transaction_id, self._test_regulator
         return response
 
-    def _reason(self, error: RgsError, _request: Any) -> str:
+    def _reason(self, error: errors.RgsError, _request: Any) -> str:
         if rejection := error.metadata.get("rejection", ""):
             return rejection
-        if isinstance(error, JurisdictionError):
+        if isinstance(error, errors.JurisdictionError):
             return port.Rejection.JURISDICTION_REFUSED
-        return port.Rejection.INVALID_FIELD if isinstance(error, InvalidFieldError | FormatError) else ""
+        return port.Rejection.INVALID_FIELD if isinstance(error, errors.InvalidFieldError | errors.FormatError) else ""
