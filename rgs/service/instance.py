@@ -28,7 +28,16 @@ from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time
 from rgs.service.cosigned import CosignedCheckpoint
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, Draft, InstanceHandover, LatchSet, Record, StoreError, StoreRefusedError
+from rgs.store.changes import (
+    Change,
+    Draft,
+    InstanceHandover,
+    LatchSet,
+    NewInstance,
+    Record,
+    StoreError,
+    StoreRefusedError,
+)
 from rgs.store.interface import RECOVERING, InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
@@ -126,7 +135,7 @@ class Instance:
                 "last_draw_no": str(previous.draw_no),
                 "last_statement_no": str(previous.statement_no),
             }
-        await self.store.start_instance(
+        new = NewInstance(
             instance=self.name,
             node=self.node,
             boot_no=self.boot_no,
@@ -136,6 +145,7 @@ class Instance:
             node_signer=node_signer,
             signer=signer,
         )
+        await self.store.start_instance(new)
         await self.report_lost(own_only=self.shared and not recovers)
         for artifact in artifacts:
             await self._sign(
