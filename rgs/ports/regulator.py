@@ -297,7 +297,6 @@ class Regulator(Protocol):
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         """Ask for a session's id. JurisdictionError where this system may not serve; DATE_IN_FUTURE, REFERENCE_USED."""
-        ...
 
     async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
         """Ask for a participation's id, or add to it.
@@ -305,7 +304,6 @@ class Regulator(Protocol):
         AMOUNT_NOT_POSITIVE, UNKNOWN_SESSION, SESSION_CLOSED, DATE_IN_FUTURE, ALREADY_SEATED, REFERENCE_USED,
         PARTICIPATION_ENDED, PURCHASE_GAP, ABOVE_MAXIMUM.
         """
-        ...
 
     async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
         """Report played rounds, those of one participation in order. The system enters the whole batch or nothing.
@@ -315,30 +313,24 @@ class Regulator(Protocol):
         0) names the refused stage: UNKNOWN_PARTICIPATION, STAGE_CONFLICT, PARTICIPATION_ENDED, STAGE_GAP,
         DATE_IN_FUTURE, AVAILABLE_MISMATCH, STAKE_NOT_COVERED.
         """
-        ...
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
         """Report the final balance.
 
         UNKNOWN_PARTICIPATION, ENDED_TWICE, DATE_IN_FUTURE, ROUNDS_MISMATCH, BALANCE_MISMATCH.
         """
-        ...
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
         """Report the end of a session. UNKNOWN_SESSION, SESSION_CLOSED, DATE_IN_FUTURE, SEATED."""
-        ...
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
         """Report a day's totals; once more, with a new transaction id, when late stages have changed them.
 
         DATE_IN_FUTURE, TOTALS_MISMATCH.
         """
-        ...
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
         """Report the hashes of the running software. DATE_IN_FUTURE."""
-        ...
 
     async def close(self) -> None:
         """Let running calls end and release the resources."""
-        ...

@@ -33,6 +33,7 @@ _FOREIGN: Final = "X"
 """First character of an id that was never issued."""
 
 State = TypeVar("State")
+Answer = TypeVar("Answer", bound=Message)
 
 
 class SimulatedRegulator(Simulator):
@@ -157,30 +158,13 @@ class SimulatedRegulator(Simulator):
         state = await self._read(lambda book: book.session(request.regulator_session_id))
         if state is None:
             raise WireError(port.Rejection.UNKNOWN_SESSION, "there is no such session")
-        return pb.GetSessionResponse(
-            regulator_session_id=state.regulator_session_id,
-            reference=state.reference,
-            operator=state.operator,
-            seated=state.seated,
-            closed=bool(state.closed),
-        )
+        return _shown(pb.GetSessionResponse, state)
 
     async def _get_participation(self, request: pb.GetParticipationRequest, _call: Call) -> pb.GetParticipationResponse:
         state = await self._read(lambda book: book.participation(request.regulator_participation_id))
         if state is None:
             raise WireError(port.Rejection.UNKNOWN_PARTICIPATION, "there is no such participation")
-        return pb.GetParticipationResponse(
-            regulator_participation_id=state.regulator_participation_id,
-            regulator_session_id=state.regulator_session_id,
-            reference=state.reference,
-            player=state.player,
-            purchases=state.purchases,
-            stages=state.stages,
-            bought_minor=state.bought_minor,
-            staked_minor=state.staked_minor,
-            returned_minor=state.returned_minor,
-            ended=bool(state.ended),
-        )
+        return _shown(pb.GetParticipationResponse, state)
 
     async def _read(self, read: Callable[[RegulatorTransaction], State]) -> State:
         def poll() -> State:
@@ -230,3 +214,8 @@ class SimulatedRegulator(Simulator):
         if isinstance(error, errors.JurisdictionError):
             return port.Rejection.JURISDICTION_REFUSED
         return port.Rejection.INVALID_FIELD if isinstance(error, errors.InvalidFieldError | errors.FormatError) else ""
+
+
+def _shown(kind: type[Answer], state: object) -> Answer:
+    """The answer that shows a row of the book, by the names of its fields."""
+    return kind(**{field.name: getattr(state, field.name) for field in kind.DESCRIPTOR.fields})
