@@ -379,13 +379,8 @@ class Instance:
         return format_ulid(now_ms, self.random_bytes(ULID_RANDOM_BYTES))
 
     def new_regulator_id(self, prefix: str) -> str:
-        """A 16-character id of the test regulator: a prefix, then unbiased letters and digits."""
-        unread = iter(self.random_bytes(256))
-        letters = [
-            REGULATOR_ID_ALPHABET[below(len(REGULATOR_ID_ALPHABET), unread.__next__)]
-            for _ in range(REGULATOR_ID_CHARACTERS - len(prefix))
-        ]
-        return prefix + "".join(letters)
+        """An id of the test regulator."""
+        return regulator_id(self.random_bytes, prefix)
 
     async def _sign_lost(self, row: InstanceRow) -> None:
         """Sign `instance_lost` and end the row in one transaction; it fails if the row has changed since."""
@@ -411,6 +406,14 @@ class Instance:
     ) -> None:
         draft = Draft(kind, {**body, "time": format_time(self.clock.now_ms())})
         await self.store.commit(Change(drafts=(draft,), artifact=artifact, records=records))
+
+
+def regulator_id(read: Callable[[int], bytes], prefix: str) -> str:
+    """A 16-character id as a regulator issues it: the prefix, then unbiased letters and digits from fresh bytes."""
+    unread = iter(read(256))
+    missing = REGULATOR_ID_CHARACTERS - len(prefix)
+    chosen = (REGULATOR_ID_ALPHABET[below(len(REGULATOR_ID_ALPHABET), unread.__next__)] for _ in range(missing))
+    return prefix + "".join(chosen)
 
 
 def _artifact_body(artifact: Artifact) -> dict[str, object]:

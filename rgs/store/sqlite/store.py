@@ -230,14 +230,9 @@ class SqliteStore(SqliteReads, Store):
         with contextlib.ExitStack() as opened:
             opened.callback(self._lock.close)
             _hold(self._lock, path)
-            try:
-                self._db = connect(path)
-                opened.callback(self._db.close)
-                reader = connect(path, read_only=True)
-                opened.callback(reader.close)
-            except sqlite3.Error as error:
-                raise StoreRefusedError(f"{path} cannot be opened ({type(error).__name__})", path=path) from None
-            verify_schema(reader, path)
+            self._db = open_verified(path)
+            opened.callback(self._db.close)
+            reader = open_verified(path, read_only=True)
             opened.pop_all()
         SqliteReads.__init__(self, reader)
         Store.__init__(self, Writer(self.apply, self._owe))
