@@ -85,7 +85,6 @@ LOG: Final = tuple(
         "gap",
         "keybundle",
         "published",
-        "receipts",
         "sequencer",
         "shard",
         "witnesses",

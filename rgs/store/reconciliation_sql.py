@@ -10,17 +10,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Final, get_type_hints
 
-from rgs.core.reconcile.facts import (
-    ReceiptRow,
-    RegulatorEnd,
-    RegulatorSessionRow,
-    SeatFact,
-    SessionFact,
-    SignedTransfer,
-    Stage,
-    Ticket,
-    WalletRow,
-)
+from rgs.core.reconcile import facts
 
 FOLDERS: Final = "SET VARIABLE folders = ?"
 FILES: Final = "SET VARIABLE files = ?"
@@ -43,15 +33,15 @@ def _columns(kind: type, *, but: tuple[str, ...] = ()) -> dict[str, str]:
 _JOINED: Final = ("currency", "is_session_known")
 """Fields that a query adds from other tables."""
 COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "transfers": _columns(SignedTransfer),
-    "seats": _columns(SeatFact),
-    "sessions": _columns(SessionFact),
-    "wallet": _columns(WalletRow),
-    "receipts": _columns(ReceiptRow, but=_JOINED),
-    "r_sessions": _columns(RegulatorSessionRow, but=("closes", "closed_ms")),
-    "r_purchases": _columns(Ticket, but=_JOINED),
-    "r_stages": _columns(Stage, but=_JOINED),
-    "r_ends": _columns(RegulatorEnd),
+    "transfers": _columns(facts.SignedTransfer),
+    "seats": _columns(facts.SeatFact),
+    "sessions": _columns(facts.SessionFact),
+    "wallet": _columns(facts.WalletRow),
+    "receipts": _columns(facts.ReceiptRow, but=_JOINED),
+    "r_sessions": _columns(facts.RegulatorSessionRow, but=("closes", "closed_ms")),
+    "r_purchases": _columns(facts.Ticket, but=_JOINED),
+    "r_stages": _columns(facts.Stage, but=_JOINED),
+    "r_ends": _columns(facts.RegulatorEnd),
     "r_closes": {"regulator_session_id": "VARCHAR", "time_ms": "BIGINT"},
     "r_totals": {
         "date": "VARCHAR",

@@ -18,6 +18,7 @@ from rgs.core.statements import Ed25519Signer
 from rgs.store.changes import (
     Change,
     Draft,
+    NewInstance,
     RequestSeenError,
     SessionRaceError,
     StoreError,
@@ -59,14 +60,16 @@ async def nodes(folder: Path, count: int) -> AsyncIterator[list[PostgresStore]]:
             store = await PostgresStore.open(address_of(folder))  # type: ignore[arg-type]
             opened_stores.push_async_callback(store.close)
             await store.start_instance(
-                instance=f"node-{number}-b1-w0",
-                node=f"node-{number}",
-                boot_no=1,
-                worker=0,
-                start_ms=1000,
-                start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}),
-                node_signer=NODE_KEY,
-                signer=Ed25519Signer.from_seed(bytes([number]) * 32),
+                NewInstance(
+                    instance=f"node-{number}-b1-w0",
+                    node=f"node-{number}",
+                    boot_no=1,
+                    worker=0,
+                    start_ms=1000,
+                    start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}),
+                    node_signer=NODE_KEY,
+                    signer=Ed25519Signer.from_seed(bytes([number]) * 32),
+                )
             )
             found.append(store)
         yield found

@@ -16,7 +16,7 @@ from certification.replay import FileError
 from rgs.cli.dispute import page_of, zip_of
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import leaf_hash
-from rgs.tlog.receipts import make_proof
+from rgs.tlog.published import make_proof
 from tests.support.records.audited import Case, entries_of
 from tests.support.records.factory import RecordFactory
 

@@ -17,7 +17,7 @@ from rgs.core.times import format_time, parse_time
 from rgs.core.tlog.note import ED25519, format_vkey, note_key
 from rgs.core.tlog.proofs import format_log_proof, parse_log_proof
 from rgs.core.tlog.tiles import format_bundle
-from rgs.tlog.receipts import make_proof
+from rgs.tlog.published import make_proof
 from tests.support.log.logs import SIGNER, VKEY, make_log
 from tests.support.records.audited import OWN, POLICY_OWN, SEEN_S, Case, a_round, entries_of, witnessed
 from tests.support.records.factory import START_MS, RecordFactory
