@@ -320,13 +320,14 @@ CATEGORIES = TEXTS["category"].split("|")
 PLAIN = ["player2", "dealer2", "board3", "board1", "board1"]
 BURNT = ["player2", "dealer2", "burn1", "board3", "burn1", "board1", "board1"]
 # fmt: off
-RULESETS = {(name, "1", digest): SimpleNamespace(game=game, deal=deal, seats=seats, shared=name == "uth-online",
-                                                 side_survives=survives, step=step, at_table=seats > 1)
+RULESETS = {(name, "2" if name == "uth-lugano" else "1", digest): SimpleNamespace(
+                 game=game, deal=deal, seats=seats, shared=name == "uth-online",
+                 side_survives=survives, step=step, at_table=seats > 1)
             for name, digest, game, deal, seats, survives, step in (
     ("uth-solo", "e7a21d756abc57e02fb25c4fe3e6e7904dd7e361808a461e55d908e26a8d2988", "uth", PLAIN, 1, True, 2),
     ("uth-online", "4bf344ccd56809d212527d966c16d0f32e33d9ed535b330bbcb998001a2db317", "uth", PLAIN, 256, True, 2),
     ("uth-seven-box", "1159bb74cc873b20d70c1c212fd45247bc5f87e36954490afecd700ec78b31db", "uth", BURNT, 7, True, 2),
-    ("uth-lugano", "70af443429424417edf3ea41dc4a5d754f03cbac282702546ef15eae989b3951", "uth", BURNT, 7, False, 2),
+    ("uth-lugano", "8f4584ef5872be2d6ee1b4072a1edf4f7fe8574d362bb947709815efc1bb3ef8", "uth", BURNT, 7, False, 2),
     ("casino-holdem", "ea993860eb87d11cce65dd25bbe8b40a26f077fd165ffa0105684d86ded0055b", "che", PLAIN, 1, False, 1))}
 JURISDICTIONS = {(name, version, digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace,
                                                           test_regulator=test, ids=ids)
