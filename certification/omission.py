@@ -291,16 +291,15 @@ def rooted(statements: Sequence[Statement], shards: Sequence[AuditedShard]) -> I
     Deal and round are those of the receipt, or those of the log under the same hashes. SourceError, VerificationError
     where the entries are not open to the caller.
     """
-    bodies: dict[str, Mapping[str, Any]] = {one.hash: one.body for one in statements}
     seats = [one for one in statements if one.kind.name == "seat_opening" and one.path]
-    _search_for({one.body["deal"] for one in seats}, "table_deal", bodies, shards)
-    deals = [bodies.get(one.body["deal"]) for one in seats]
-    _search_for({deal["deal"]["table_round"] for deal in deals if deal}, "table_round", bodies, shards)
-    for one, deal in zip(seats, deals, strict=True):
+    deals = _of_kind("table_deal", {one.body["deal"] for one in seats}, statements, shards)
+    rounds = _of_kind("table_round", {deal["deal"]["table_round"] for deal in deals.values()}, statements, shards)
+    for one in seats:
         seat = one.body["seat"]
         what = f"seat {seat['seat_no']} of round {one.round_id}"
-        round_ = deal and bodies.get(deal["deal"]["table_round"])
-        if not round_:
+        deal = deals.get(one.body["deal"])
+        round_ = None if deal is None else rounds.get(deal["deal"]["table_round"])
+        if round_ is None:
             yield f"{what}: neither receipt nor log has its table_deal and table_round, the path was not compared"
             continue
         leaf, root = leaf_hash(format_canonical(seat)), bytes.fromhex(round_["seats_root"])
@@ -312,14 +311,18 @@ def rooted(statements: Sequence[Statement], shards: Sequence[AuditedShard]) -> I
             yield f"UNDER_ROOT {what}: its table_round fixed it before the draw, signed {round_['time']}"
 
 
-def _search_for(
-    hashes: AbstractSet[str], kind: str, bodies: dict[str, Mapping[str, Any]], shards: Sequence[AuditedShard]
-) -> None:
-    """Add the bodies of these statements, as far as the log has them."""
+def _of_kind(
+    kind: str, hashes: AbstractSet[str], statements: Sequence[Statement], shards: Sequence[AuditedShard]
+) -> dict[str, Mapping[str, Any]]:
+    """The bodies of these statements by their hashes, from the receipt, else from the log."""
+    bodies: dict[str, Mapping[str, Any]] = {
+        one.hash: one.body for one in statements if one.kind.name == kind and one.hash in hashes
+    }
     for shard in shards if hashes - bodies.keys() else ():
-        for entry, _, body in _found(shard, (KINDS[kind].payload_type.encode("ascii"),)):
-            if (name := leaf_hash(entry).hex()) in hashes:
+        for entry, found, body in _found(shard, (KINDS[kind].payload_type.encode("ascii"),)):
+            if found == kind and (name := leaf_hash(entry).hex()) in hashes:
                 bodies[name] = body
+    return bodies
 
 
 def _found(shard: AuditedShard, types: Sequence[bytes]) -> Iterator[tuple[bytes, str, Mapping[str, Any]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.support.records.factory import RecordFactory
+from tests.support.records.factory import Lie, RecordFactory
 from tests.support.records.parts import SessionRecord, Worker
 from tests.support.records.tables import TableRecord
 
@@ -35,9 +35,9 @@ class TableDay:
             self.factory.end(worker)
 
 
-def seated(ruleset: str = "uth-online", players: int = 3, *, seed: str = "table") -> TableDay:
+def seated(ruleset: str = "uth-online", players: int = 3, *, seed: str = "table", lie: Lie | None = None) -> TableDay:
     """Players at a table who have bought, before the first round."""
-    factory = RecordFactory(seed)
+    factory = RecordFactory(seed, lie=lie)
     workers = factory.start("rgs-1"), factory.start("rgs-2", "node-2")
     table = TableRecord(factory, "table-1", ruleset)
     seats = [factory.open(workers[0], ruleset, table="table-1", law_version=None) for _ in range(players)]

@@ -5,6 +5,7 @@ statements.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,23 @@ def test_a_path_that_leads_elsewhere_is_said(tmp_path: Path, capsys: pytest.Capt
     rounds = [parse_line(line).envelope for line in found(day, "table_round")]
     case.publish([entry for entry in entries if entry not in rounds])
     assert omitted(case, format_line(mine)) == 0
+    assert "the path was not compared" in capsys.readouterr().out
+
+
+def test_a_seat_that_names_another_statement_as_its_deal_is_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Planted: what the opening names as its table_deal is the table_round."""
+
+    def lie(kind: str, _count: int, body: dict[str, Any]) -> None:
+        if kind == "seat_opening":
+            body["deal"] = day.table.table_round
+
+    day = seated(lie=lie)
+    begun(day)
+    case = case_of(tmp_path, day)
+    case.publish()
+    assert omitted(case, found(day, "table_round")[0], found(day, "seat_opening")[0]) == 0
     assert "the path was not compared" in capsys.readouterr().out
 
 
