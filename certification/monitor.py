@@ -1,9 +1,10 @@
 """`certify monitor PLACE… [--decisions] [--json]`: compares measured returns of an export or a log with the exact ones.
 
 PLACE is an export (docs/formats.md, 12), or a log as a folder or an http(s) address. Counts what the server counts, in
-the order of start, by the same functions (`rgs.core.returns`). Judges after each thousand rounds, as the server does,
-and names the round count at which a figure first alarmed. `--decisions` values every decision by best play and compares
-what was won with what these players could expect (docs/monitoring.md).
+the order of start, by the same functions (`rgs.core.returns`); a round of a table counts once, with all its seats.
+Judges after each thousand rounds, as the server does, and names the round count at which a figure first alarmed.
+`--decisions` values every decision by best play and compares what was won with what these players could expect
+(docs/monitoring.md).
 
 Exit 0: nothing alarms; 1: something does; 2: usage, or nothing that could be judged. Nothing is verified here: run
 `certify replay` or `certify log` first.
