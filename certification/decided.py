@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -59,9 +59,12 @@ class Decided:
         self._values: Counter[Fraction] = Counter()
         self._won = self._cost = Fraction(0)
 
-    def add(self, final: Mapping[str, Any], won: Fraction) -> None:
-        """Take in the decisions of a round and what its main bets won, in antes."""
-        cost = cost_of(self._strategy, final)
+    def add(self, seats: Sequence[tuple[Mapping[str, Any], Fraction]]) -> None:
+        """Take in a round: the final of each seat and what its main bets won, in antes. Several seats of a table share
+        a deal and count once, with their mean, which has the mean of best play as each of them has.
+        """
+        cost = sum((cost_of(self._strategy, final) for final, _ in seats), Fraction(0)) / len(seats)
+        won = sum((one for _, one in seats), Fraction(0)) / len(seats)
         self._won += won
         self._cost += cost
         self._values[won + cost] += 1

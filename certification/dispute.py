@@ -2,8 +2,12 @@
 
 The zip holds `session.jsonl` (every statement of the session, as `rgs export --session` writes it), `keys.json`,
 `opening.json` and `final.json` of the seat in question, their `.tlog-proof` where the log has them, `ruleset.json`, and
-a page that the server rendered. That page is not read: `--html` renders a new one. Exit 0: it verifies; 1: it does not;
-2: usage, no such zip, a file in it with an unknown name, or one that unpacks to more than its limit.
+a page that the server rendered. That page is not read: `--html` renders a new one. Of a seat at a table `session.jsonl`
+also has what all seats share: `table_round`, `table_deal` and `table_final` of each round, and the path beside the
+seat's opening.
+
+Exit 0: it verifies; 1: it does not; 2: usage, no such zip, a file in it with an unknown name, or one that unpacks to
+more than its limit.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from rgs.core.rulesets import parse_canonical_ruleset
 from rgs.core.statements import leaf_hash
 from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX
+from rgs.core.tables.joined import Body, joined_final, joined_opening
 from rgs.core.tlog.proofs import PROOF_BYTES_MAX, parse_log_proof
 
 _SESSION_BYTES_MAX: Final = 1 << 28
@@ -89,13 +94,14 @@ def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -
     verdict += [_reported(error) for error in replay.finish()]
     found = {name: links.get(leaf_hash(files[f"{name}.json"]).hex()) for name in ("opening", "final")}
     opening, final = found["opening"], found["final"]
-    if opening is None or final is None or (opening.kind.name, final.kind.name) != ("round_opening", "round_final"):
+    if opening is None or final is None or (opening.kind.name, final.kind.name) not in _ROUNDS:
         raise VerificationError("opening.json and final.json are not a round of session.jsonl", field="final")
+    first, last = _in_one_form(opening, final, links)
     if final.body["opening"] != opening.hash:
         verdict.append("FAILED: the final is of another opening")
     if final.body["session_id"] != opening.body["session_id"]:
         verdict.append("FAILED: opening and final are of two sessions")
-    if opening.body["deal"]["ruleset"]["sha256"] != ruleset.sha256:
+    if first["deal"]["ruleset"]["sha256"] != ruleset.sha256:
         verdict.append("FAILED: ruleset.json is not the ruleset of the round")
     for name in ("opening", "final"):
         verdict.append(_placed(name, files, root, trust))
@@ -111,10 +117,28 @@ def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -
         for one in links.values()
         if one.kind.name in _TRANSFERS or (one.kind.name == "transfer" and one.body["round_id"] == round_id)
     ]
-    return Dispute(opening.body, final.body, ruleset, currency, transfers, verdict, is_good, keys.anchored)
+    return Dispute(first, last, ruleset, currency, transfers, verdict, is_good, keys.anchored)
 
 
 _TRANSFERS: Final = ("session_open", "purchase", "participation_end")
+_ROUNDS: Final = (("round_opening", "round_final"), ("seat_opening", "seat_final"))
+
+
+def _in_one_form(opening: Statement, final: Statement, links: Mapping[str, Statement]) -> tuple[Body, Body]:
+    """Opening and final as those of solo play. VerificationError if statements of the seat's table are missing."""
+    if opening.kind.name == "round_opening":
+        return opening.body, final.body
+    deal = _named(links, "table_deal", opening.body["deal"])
+    round_ = _named(links, "table_round", deal["deal"]["table_round"])
+    end = _named(links, "table_final", final.body["table_final"])
+    return joined_opening(round_, deal, opening.body), joined_final(end, final.body)
+
+
+def _named(links: Mapping[str, Statement], kind: str, name: str) -> Body:
+    found = links.get(name)
+    if found is None or found.kind.name != kind:
+        raise VerificationError(f"session.jsonl lacks {kind} {name}, which the seat names", field="session")
+    return found.body
 
 
 def _block(statement: Statement) -> Mapping[str, str]:

@@ -43,7 +43,7 @@ Words = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Dispute:
     """One seat's round: the bodies of its opening and final, and those of the session's other links with their private
-    blocks.
+    blocks. A seat at a table is in the form of solo play (`rgs.core.tables.joined`).
     """
 
     opening: Mapping[str, Any]
@@ -83,6 +83,7 @@ def _page(code: str, words: Words, dispute: Dispute) -> dict[str, Any]:
         "payouts": list(_payouts(words, dispute)),
         "sums": list(_sums(words, dispute)),
         "transfers": list(_transfers(words, dispute)),
+        "steps": [*words["steps"], *([words["table_step"]] if "table_final" in dispute.final else [])],
         "lead": words["failed" if not dispute.is_good else "verified" if dispute.is_anchored else "unanchored"],
     }
 
@@ -98,6 +99,9 @@ def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
     yield named["round_id"], final["round_id"]
     yield named["session_id"], final["session_id"]
     yield named["game_code"], deal["game_code"]
+    if deal["table"]:
+        yield named["table"], deal["table"]
+        yield named["seat_no"], final["seat_no"]
     yield named["ruleset"], f"{deal['ruleset']['id']} {deal['ruleset']['version']}, {deal['ruleset']['sha256']}"
     yield named["start_time"], deal["start_time"]
     yield named["commitment"], dispute.opening["commitment"]

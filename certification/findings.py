@@ -57,8 +57,8 @@ class AuditFindings:
     """SHA-256 of every artifact, of earlier shards too."""
     table_voids: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Hash of a void `table_final` -> its `void`, until the table's next round: its seats' finals name it."""
-    _tables: dict[str, str] = field(default_factory=dict)
-    """Hash of a `table_round` without its end -> its table."""
+    _tables: dict[str, list[Any]] = field(default_factory=dict)
+    """Hash of a `table_round` without its end -> round id, its table, time, seconds of its jurisdiction's period."""
     _instances: dict[str, tuple[str, int]] = field(default_factory=dict)
     _periods: dict[str, int] = field(default_factory=dict)
     _currencies: dict[str, str] = field(default_factory=dict)
@@ -70,26 +70,34 @@ class AuditFindings:
             yield from self._take_key(statement)
             return
         self.newest = max(self.newest, body["time"])
+        (self._take_link if statement.kind.linked else self._take_unlinked)(statement)
+
+    def _take_link(self, statement: Statement) -> None:
+        """A link of a session."""
+        body = statement.body
         match statement.kind.name:
-            case "round_opening" | "seat_opening":
+            case "round_opening":
                 period = self._periods.get(body["session_id"], 0)
-                self.open[statement.hash] = [statement.round_id, body["session_id"], body["time"], period]
-            case "round_final" | "seat_final":
-                self._end_seat(body)
-            case "table_round":
-                self._begin_table_round(statement)
-            case "table_final":
-                self._end_table_round(statement)
-            case "instance_start":
-                self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
-                self.named[body["manifest"]] = "manifest"
-            case "draw_window":
-                self._widen(body)
-            case "instance_lost":
-                node, most = self._instances.get(body["lost"]["instance"], ("unknown", 0))
-                self.exposure[f"{node} {body['time'][:10]}"] += most
+                row = [body["deal"]["round_id"], body["session_id"], body["time"], period]
+                self.open[statement.hash] = row
+            case "seat_opening":
+                self.open[statement.hash] = [
+                    body["round_id"], body["session_id"], body["time"], self._periods.get(body["session_id"], 0)
+                ]  # fmt: skip
+            case "round_final":
+                self.open.pop(body["opening"], None)
+                if body["status"] == "void" and "void" in body:
+                    self._void(body, body["void"], body["void"].get("would_have_been"))
+                    self._expose(body, body["void"])
+            case "seat_final":
+                self.open.pop(body["opening"], None)
+                if body["status"] == "void" and body["table_final"] in self.table_voids:
+                    self._void(body, self.table_voids[body["table_final"]], body.get("would_have_been"))
             case "session_open":
-                self._open_session(body)
+                self._periods[body["session_id"]] = self._period(body["jurisdiction"])
+                self._currencies[body["session_id"]] = body["currency"]
+                for kind in ("ruleset", "jurisdiction"):
+                    self.named[body[kind]["sha256"]] = f"{kind} {body[kind]['id']}"
             case "session_close":
                 self._periods.pop(body["session_id"], None)
                 self._currencies.pop(body["session_id"], None)
@@ -98,50 +106,44 @@ class AuditFindings:
             case "transfer":
                 moved = self.bought_minor if body["direction"] == "debit" else self.paid_out_minor
                 moved[self._currency(body)] += int(body["amount_minor"])
+            case "participation_end":
+                self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
+            case name:
+                raise UnhandledKindError(name, "certification.findings.AuditFindings._take_link")
+
+    def _take_unlinked(self, statement: Statement) -> None:
+        """A numbered statement of no session."""
+        body = statement.body
+        match statement.kind.name:
+            case "table_round":
+                self.table_voids = {
+                    final: void for final, void in self.table_voids.items() if void["table"] != body["table"]
+                }
+                period = self._period(body["jurisdiction"])
+                self._tables[statement.hash] = [body["round_id"], body["table"], body["time"], period]
+                self.named[body["config"]] = f"configuration of table {body['table']}"
+            case "table_final":
+                begun = self._tables.pop(body["table_round"], None)
+                if body["status"] == "void" and "void" in body:
+                    self.table_voids[statement.hash] = {**body["void"], "table": begun[1] if begun else ""}
+                    if "deal" in body:
+                        self._expose(body, body["void"])
+            case "instance_start":
+                self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
+                self.named[body["manifest"]] = "manifest"
+            case "draw_window":
+                node, most = self._instances.get(body["instance"], ("unknown", 0))
+                self._instances[body["instance"]] = (node, max(most, int(body["draws_in_flight_max"])))
+            case "instance_lost":
+                node, most = self._instances.get(body["lost"]["instance"], ("unknown", 0))
+                self.exposure[f"{node} {body['time'][:10]}"] += most
             case "artifact":
                 self.artifacts[f"{body['sha256']} {body['bytes']}"] = body["name"]
                 self.reported.add(body["sha256"])
-            case "participation_end":
-                self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
             case "instance_end" | "discarded_draw" | "event" | "table_seats" | "table_deal":
                 pass  # the replay has checked them, and nothing further is found in them
             case name:
-                raise UnhandledKindError(name, "certification.findings.AuditFindings.take")
-
-    def _open_session(self, body: Mapping[str, Any]) -> None:
-        law: Jurisdiction | None = self.rulebook.jurisdiction(body["jurisdiction"])
-        self._periods[body["session_id"]] = law.finish_after_s if law else 0
-        self._currencies[body["session_id"]] = body["currency"]
-        for kind in ("ruleset", "jurisdiction"):
-            self.named[body[kind]["sha256"]] = f"{kind} {body[kind]['id']}"
-
-    def _widen(self, body: Mapping[str, Any]) -> None:
-        node, most = self._instances.get(body["instance"], ("unknown", 0))
-        self._instances[body["instance"]] = (node, max(most, int(body["draws_in_flight_max"])))
-
-    def _begin_table_round(self, statement: Statement) -> None:
-        body = statement.body
-        self.table_voids = {final: void for final, void in self.table_voids.items() if void["table"] != body["table"]}
-        self._tables[statement.hash] = body["table"]
-        self.named[body["config"]] = f"configuration of table {body['table']}"
-
-    def _end_table_round(self, statement: Statement) -> None:
-        body = statement.body
-        table = self._tables.pop(body["table_round"], "")
-        if body["status"] == "void" and "void" in body:
-            self.table_voids[statement.hash] = {**body["void"], "table": table}
-            self._expose(body, body["void"])
-
-    def _end_seat(self, body: Mapping[str, Any]) -> None:
-        """A final. A seat at a table that is void says itself only what would have been; why, the table's final says."""
-        self.open.pop(body["opening"], None)
-        if body["status"] != "void":
-            return
-        if "void" in body:
-            self._void(body, body["void"], body["void"].get("would_have_been"))
-            self._expose(body, body["void"])
-        elif void := self.table_voids.get(body.get("table_final", "")):
-            self._void(body, void, body.get("would_have_been"))
+                raise UnhandledKindError(name, "certification.findings.AuditFindings._take_unlinked")
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs, for JSON."""
@@ -155,12 +157,19 @@ class AuditFindings:
             setattr(self, name, read(state[name]))
 
     def overdue(self) -> list[dict[str, str]]:
-        """The rounds that are open for longer than their jurisdiction lets an interrupted round stay."""
+        """The rounds that are open for longer than their jurisdiction lets an interrupted round stay: of sessions, and
+        of tables.
+        """
         return [
-            {"opening": opening, "round_id": round_id, "session_id": session_id, "time": time}
-            for opening, (round_id, session_id, time, period) in self.open.items()
+            {"opening": opening, "round_id": round_id, "session_id": "", "table": "", of: name, "time": time}
+            for of, rows in (("session_id", self.open), ("table", self._tables))
+            for opening, (round_id, name, time, period) in rows.items()
             if _passed(time, self.newest) > timedelta(seconds=period)
         ]
+
+    def _period(self, named: Mapping[str, str]) -> int:
+        law: Jurisdiction | None = self.rulebook.jurisdiction(named)
+        return law.finish_after_s if law else 0
 
     def _take_key(self, statement: Statement) -> Iterator[VerificationError]:
         number, logged = self.bundle.get(bytes.fromhex(statement.hash), 0), self.keys_logged

@@ -179,7 +179,8 @@ def rows_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             unknown = f", {row['unknown']} of them unknown" if row["unknown"] else ""
             yield "voids", f"{row['voids']} approved by {row['approved_by']}: {would_have}{unknown}"
         for row in document["overdue"]:
-            yield "overdue", f"round {row['round_id']} of session {row['session_id']}, opened {row['time']}"
+            of = f"session {row['session_id']}" if row["session_id"] else f"table {row['table']}"
+            yield "overdue", f"round {row['round_id']} of {of}, opened {row['time']}"
         bundle = document["key_statements"]
         yield "key bundle", f"{bundle['in_log']} of {bundle['in_bundle']} statements are in the log"
         for row in document["keys"]:

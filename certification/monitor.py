@@ -1,9 +1,10 @@
 """`certify monitor PLACE… [--decisions] [--json]`: compares measured returns of an export or a log with the exact ones.
 
 PLACE is an export (docs/formats.md, 12), or a log as a folder or an http(s) address. Counts what the server counts, in
-the order of start, by the same functions (`rgs.core.returns`). Judges after each thousand rounds, as the server does,
-and names the round count at which a figure first alarmed. `--decisions` values every decision by best play and compares
-what was won with what these players could expect (docs/monitoring.md).
+the order of start, by the same functions (`rgs.core.returns`); a round of a table counts once, with all its seats.
+Judges after each thousand rounds, as the server does, and names the round count at which a figure first alarmed.
+`--decisions` values every decision by best play and compares what was won with what these players could expect
+(docs/monitoring.md).
 
 Exit 0: nothing alarms; 1: something does; 2: usage, or nothing that could be judged. Nothing is verified here: run
 `certify replay` or `certify log` first.
@@ -27,11 +28,12 @@ from certification.overlap import SeenRounds
 from certification.replay import read_lines, refused
 from certification.rtp.strategy import Strategy
 from certification.sources import SourceError, open_source
+from certification.table_rounds import KINDS_OF_TABLES, TableDeal, TableRounds
 from certification.tree import read_bundle, read_checkpoint
 from rgs.core.amounts import format_money
 from rgs.core.errors import RgsError, UnknownRulesetError
 from rgs.core.returns.distributions import MAIN, Laws, load_laws
-from rgs.core.returns.figures import Played, played
+from rgs.core.returns.figures import Pair, Played, keys_of, played, played_at_table
 from rgs.core.returns.tally import LIFE, NO_CURRENCY, Reading, ReturnTally
 from rgs.core.rulesets import Ruleset, load_ruleset
 from rgs.core.statements import leaf_hash, parse_envelope, parse_line, parse_statement
@@ -50,12 +52,20 @@ class PlaceError(ValueError):
 
 @dataclass(slots=True)
 class _Waiting:
-    """A round in the order of start; `final` is None while it is open."""
+    """A round in the order of start: the opening of a seat, or the deal of a table. `final` is None while a seat is
+    open.
+    """
 
-    opening: Mapping[str, Any]
+    instance: str
     time_ms: int
+    opening: Mapping[str, Any] | None = None
     final: Mapping[str, Any] | None = None
+    table: TableDeal | None = None
     is_passed_over: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        return self.final is not None if self.table is None else self.table.has_ended
 
 
 @dataclass(slots=True)
@@ -70,11 +80,20 @@ class MonitoredRuleset:
 
     def add(self, opening: Mapping[str, Any], final: Mapping[str, Any], currency: str) -> None:
         """Count a round, and judge after each thousand."""
-        one: Played = played(self.ruleset, opening, final)
+        self._count(played(self.ruleset, opening, final), [(opening, final)], currency)
+
+    def add_table(self, seats: Sequence[Pair], currency: str, *, is_counted: bool) -> None:
+        """Count a round of a table with all its seats; once, unless its deal was counted before."""
+        self._count(played_at_table(self.ruleset, seats, is_counted=is_counted), seats, currency)
+
+    def _count(self, one: Played, seats: Sequence[Pair], currency: str) -> None:
         self.tally.add(one, currency)
-        if self.decided is not None and one.keys:
-            self.decided.add(final, Fraction(one.keys[MAIN][0]))
-        if one.keys and not self.tally.life.rounds % JUDGED_EVERY:
+        if not one.keys:
+            return
+        if self.decided is not None:
+            each = [(final, keys_of(self.ruleset, opening, final)) for opening, final in seats]
+            self.decided.add([(final, Fraction(keys[MAIN][0])) for final, keys in each if keys])
+        if not self.tally.life.rounds % JUDGED_EVERY:
             self.judge()
 
     def judge(self) -> None:
@@ -94,6 +113,7 @@ class ReturnMonitor:
         self._lines: dict[str, deque[_Waiting]] = {}
         self._open: dict[str, _Waiting] = {}
         self._seen = SeenRounds()
+        self._tables = TableRounds(self._seen, self.unread)
         self._now_ms = 0
 
     def take(self, envelope: bytes) -> None:
@@ -102,47 +122,72 @@ class ReturnMonitor:
         if kind.name == "session_open":
             self._currencies[body["session_id"]] = body["currency"]
         elif kind.name == "round_opening":
-            waiting = _Waiting(body, parse_time(body["time"]))
             name = leaf_hash(envelope).hex()
-            if name in self._open or self._seen.is_again(name, body):
-                return
-            self._open[name] = waiting
-            self._lines.setdefault(body["instance"], deque()).append(waiting)
-            self._now_ms = max(self._now_ms, waiting.time_ms)
+            if name not in self._open and not self._seen.is_again(name, body):
+                self._wait(name, _Waiting(body["instance"], parse_time(body["time"]), body))
         elif kind.name == "round_final":
             self._now_ms = max(self._now_ms, parse_time(body["time"]))
-            self._end(body)
+            waiting = self._open.pop(body["opening"], None)
+            if waiting is None:
+                self.unread[self._seen.why_unopened(body["opening"])] += 1
+                return
+            waiting.final = body
+            self._end(waiting)
+        elif kind.name in KINDS_OF_TABLES:
+            self._take_table(kind.name, leaf_hash(envelope).hex(), body)
+
+    def _take_table(self, kind: str, name: str, body: Mapping[str, Any]) -> None:
+        deal = self._tables.take(kind, name, body)
+        if deal is None:
+            return
+        self._now_ms = max(self._now_ms, parse_time(body["time"]))
+        if kind == "table_deal":
+            self._wait(deal.name, _Waiting(body["instance"], parse_time(body["time"]), table=deal))
+        elif deal.has_ended:
+            self._end(self._open.pop(deal.name))
+
+    def _wait(self, name: str, waiting: _Waiting) -> None:
+        self._open[name] = waiting
+        self._lines.setdefault(waiting.instance, deque()).append(waiting)
+        self._now_ms = max(self._now_ms, waiting.time_ms)
 
     def finish(self) -> int:
         """Judge; how many rounds are open, or wait behind one that is."""
         for watched in self.rulesets.values():
             watched.judge()
-        late = sum(one.is_passed_over and one.final is None for one in self._open.values())
+        late = sum(one.is_passed_over for one in self._open.values())
         return late + sum(len(line) for line in self._lines.values())
 
-    def _end(self, final: Mapping[str, Any]) -> None:
-        waiting = self._open.pop(final["opening"], None)
-        if waiting is None:
-            self.unread[self._seen.why_unopened(final["opening"])] += 1
-            return
-        waiting.final = final
+    def _end(self, waiting: _Waiting) -> None:
         if waiting.is_passed_over:
-            self._count(waiting.opening, final)
-        line = self._lines[waiting.opening["instance"]]
-        while line and (line[0].final is not None or self._now_ms - line[0].time_ms >= PATIENCE_MS):
+            self._count(waiting)
+        line = self._lines[waiting.instance]
+        while line and (line[0].has_ended or self._now_ms - line[0].time_ms >= PATIENCE_MS):
             head = line.popleft()
-            if head.final is None:
-                head.is_passed_over = True
+            if head.has_ended:
+                self._count(head)
             else:
-                self._count(head.opening, head.final)
+                head.is_passed_over = True
 
-    def _count(self, opening: Mapping[str, Any], final: Mapping[str, Any]) -> None:
-        rules = opening["deal"]["ruleset"]
+    def _count(self, round_: _Waiting) -> None:
+        table = round_.table
+        if table is not None:
+            seats = table.seats
+        else:
+            seats = [(round_.opening, round_.final)] if round_.opening and round_.final else []
+        if not seats:
+            return
+        rules = seats[0][0]["deal"]["ruleset"]
         watched = self.rulesets.get(rules["sha256"]) or self._known(rules["id"], rules["sha256"])
         if watched is None:
             self.unread[f"rounds of {rules['id']}, which has no certificate here"] += 1
             return
-        watched.add(opening, final, self._currencies.get(opening["session_id"], NO_CURRENCY))
+        named = (self._currencies.get(one["session_id"]) for one, _ in seats)
+        currency = next((one for one in named if one), NO_CURRENCY)
+        if table is None:
+            watched.add(*seats[0], currency)
+        else:
+            watched.add_table(seats, currency, is_counted=table.is_again)
 
     def _known(self, ruleset_id: str, sha256: str) -> MonitoredRuleset | None:
         try:

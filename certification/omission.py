@@ -9,8 +9,10 @@ LOG is a shard. A statement belongs to the shard of its half-year; near the turn
 Answers: INCLUDED (exit 0). NOT_YET_DUE (3): it is missing, and its time has not run out. PROVEN_OMITTED (1): it is
 missing, and the cosignatures of the quorum, or a logged statement, are later than its time and the delay.
 Further lines: WITHOUT_FINAL: a round's opening is there without a final, for longer than the jurisdiction lets an
-interrupted round stay open. STALE: the log's newest time lies far behind `--now`, so the log itself has stopped. AHEAD:
-the statement bears a time in the future, which puts off the day on which it is due.
+interrupted round stay open; the same of a seat, and of a `table_round` without `table_final`. UNDER_ROOT: the path that
+stands beside a `seat_opening` leads to the root that its `table_round` fixed before the draw, so that the round was
+dealt with this seat; NOT_UNDER_ROOT: it does not. STALE: the log's newest time lies far behind `--now`, so the log
+itself has stopped. AHEAD: the statement bears a time in the future, which puts off the day on which it is due.
 
 Exit 2: nothing can be said: the receipt does not verify, the statement does not belong to these shards, or the log is
 another system's. The clock of one witness proves nothing where the quorum asks for more.
@@ -22,12 +24,13 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from certification.log import Trust, read_trust
 from certification.replay import FileError, fingerprint, read_file, whole_number
@@ -39,10 +42,18 @@ from rgs.core.replay import KeyBook, Rulebook
 from rgs.core.replay.checks import KEY
 from rgs.core.replay.reading import Statement, read_authentic
 from rgs.core.shards import half_year, parse_origin
-from rgs.core.statements import KINDS, ExportLine, format_line, parse_envelope, parse_line, parse_statement
+from rgs.core.statements import (
+    KINDS,
+    ExportLine,
+    format_canonical,
+    format_line,
+    parse_envelope,
+    parse_line,
+    parse_statement,
+)
 from rgs.core.statements.lines import KEY_BUNDLE_BYTES_MAX, LINE_BYTES_MAX
 from rgs.core.times import format_time, parse_time
-from rgs.core.tlog.merkle import leaf_hash
+from rgs.core.tlog.merkle import leaf_hash, verify_inclusion
 from rgs.core.tlog.policies import Accepted
 from rgs.core.tlog.tiles import TILE_WIDTH, Tile
 
@@ -51,8 +62,10 @@ DELAY_S: Final = 86_400
 SKEW_S: Final = 3_600
 """A server's clock may be this far ahead of the one that turned the half-year; its guard stops play long before."""
 RECEIPT_BYTES_MAX: Final = 64 * LINE_BYTES_MAX
-_OPEN: Final = KINDS["session_open"].payload_type.encode("ascii")
-_FINAL: Final = KINDS["round_final"].payload_type.encode("ascii")
+_FINALS: Final = {"round_final": "opening", "seat_final": "opening", "table_final": "table_round"}
+"""A kind that ends a round, and where it names what it ends."""
+_READ: Final = tuple(KINDS[name].payload_type.encode("ascii") for name in (*_FINALS, "session_open"))
+_OPENINGS: Final = frozenset({"round_opening", "seat_opening", "table_round"})
 _INCLUDED, _OMITTED, _UNUSABLE, _NOT_DUE = 0, 1, 2, 3
 
 
@@ -64,10 +77,10 @@ class OmissionAnswer:
     text: str
 
 
-def read_receipt(data: bytes) -> list[bytes]:
-    """The envelopes of a receipt: one, or those of export lines. FormatError."""
+def read_receipt(data: bytes) -> list[ExportLine]:
+    """What a receipt holds: one envelope, or export lines. FormatError."""
     lines = data.removesuffix(b"\n").split(b"\n")
-    return [parse_line(line).envelope if line.startswith(b'{"envelope":') else line for line in lines]
+    return [parse_line(line) if line.startswith(b'{"envelope":') else ExportLine(line, None) for line in lines]
 
 
 @dataclass(frozen=True)
@@ -136,21 +149,21 @@ def _digest(hashes: Iterable[bytes]) -> bytes:
 class Receipts:
     """The statements of a receipt, verified down to the root, with starts from the log where the receipt has none."""
 
-    def __init__(self, envelopes: Sequence[bytes], keys: KeyBook, shards: Sequence[AuditedShard]) -> None:
+    def __init__(self, lines: Sequence[ExportLine], keys: KeyBook, shards: Sequence[AuditedShard]) -> None:
         self._keys = keys
         self._shards = shards
         self._started: set[str] = set()
-        starts = [one for one in envelopes if _is_start(one)]
+        starts = [one for one in lines if _is_start(one.envelope)]
         for one in starts:
-            self._start(one)
-        self.statements = [self._read(one) for one in envelopes if one not in starts or len(starts) == len(envelopes)]
+            self._start(one.envelope)
+        self.statements = [self._read(one) for one in lines if one not in starts or len(starts) == len(lines)]
 
-    def _read(self, envelope: bytes) -> Statement:
-        _, body = parse_statement(parse_envelope(envelope))
+    def _read(self, line: ExportLine) -> Statement:
+        _, body = parse_statement(parse_envelope(line.envelope))
         instance = body.get("instance", "")
-        if instance not in self._started and not _is_start(envelope):
+        if instance not in self._started and not _is_start(line.envelope):
             self._search(instance)
-        return read_authentic(format_line(ExportLine(envelope, None)), self._keys)
+        return read_authentic(format_line(ExportLine(line.envelope, None, line.path)), self._keys)
 
     @property
     def is_of_another_server(self) -> bool:
@@ -239,34 +252,88 @@ def judge(
 
 
 def unfinished(openings: Sequence[Statement], shards: Sequence[AuditedShard]) -> Iterator[str]:
-    """The rounds of which the log holds the opening and no final, for longer than their jurisdiction allows.
+    """The rounds, seats and rounds of tables of which the log holds the opening and no final, for longer than their
+    jurisdiction allows.
 
     SourceError, VerificationError where the entries are not open to the caller. That what is found verifies, `certify
     log` says.
     """
     open_ = {one.hash: one for one in openings}
-    laws: dict[str, Jurisdiction] = {}
-    sessions = {one.body["session_id"] for one in openings}
+    sessions = {one.body["session_id"] for one in openings if one.kind.linked}
+    named: dict[str, Mapping[str, str]] = {}
     rulebook, newest = Rulebook(), newest_ms(shards)
     for shard in shards:
-        for entry in shard.entries():
-            if _OPEN in entry or _FINAL in entry:
-                try:
-                    kind, body = parse_statement(parse_envelope(entry))
-                except FormatError:
-                    continue
-                if kind.name == "round_final":
-                    open_.pop(body["opening"], None)
-                elif body["session_id"] in sessions and (law := rulebook.jurisdiction(body["jurisdiction"])):
-                    laws[body["session_id"]] = law
+        for _, kind, body in _found(shard, _READ):
+            if kind in _FINALS:
+                open_.pop(body[_FINALS[kind]], None)
+            elif body["session_id"] in sessions:
+                named[body["session_id"]] = body["jurisdiction"]
     for one in open_.values():
-        law = laws.get(one.body["session_id"])
+        law: Jurisdiction | None = rulebook.jurisdiction(
+            named.get(one.body["session_id"]) if one.kind.linked else one.body["jurisdiction"]
+        )
         if law is not None and newest - parse_time(one.body["time"]) > law.finish_after_s * 1000:
             period = timedelta(seconds=law.finish_after_s)
+            what = {
+                "round_opening": f"round {one.round_id}",
+                "seat_opening": f"seat {one.body.get('seat', {}).get('seat_no')} of round {one.round_id}",
+                "table_round": f"round {one.round_id} of table {one.body.get('table')}",
+            }[one.kind.name]
             yield (
-                f"WITHOUT_FINAL round {one.round_id}: opened {one.body['time']}; under {law.id} an interrupted round"
-                f" ends after {period}"
+                f"WITHOUT_FINAL {what}: opened {one.body['time']}; under {law.id} an interrupted round ends after"
+                f" {period}"
             )
+
+
+def rooted(statements: Sequence[Statement], shards: Sequence[AuditedShard]) -> Iterator[str]:
+    """Whether the path beside a `seat_opening` leads to the root that its `table_round` fixed before the draw.
+
+    Deal and round are those of the receipt, or those of the log under the same hashes. SourceError, VerificationError
+    where the entries are not open to the caller.
+    """
+    seats = [one for one in statements if one.kind.name == "seat_opening" and one.path]
+    deals = _of_kind("table_deal", {one.body["deal"] for one in seats}, statements, shards)
+    rounds = _of_kind("table_round", {deal["deal"]["table_round"] for deal in deals.values()}, statements, shards)
+    for one in seats:
+        seat = one.body["seat"]
+        what = f"seat {seat['seat_no']} of round {one.round_id}"
+        deal = deals.get(one.body["deal"])
+        round_ = None if deal is None else rounds.get(deal["deal"]["table_round"])
+        if round_ is None:
+            yield f"{what}: neither receipt nor log has its table_deal and table_round, the path was not compared"
+            continue
+        leaf, root = leaf_hash(format_canonical(seat)), bytes.fromhex(round_["seats_root"])
+        try:
+            verify_inclusion(leaf, int(seat["seat_no"]) - 1, int(round_["leaves"]), one.path, root)
+        except VerificationError:
+            yield f"NOT_UNDER_ROOT {what}: the path beside it does not lead to the seats_root of its table_round"
+        else:
+            yield f"UNDER_ROOT {what}: its table_round fixed it before the draw, signed {round_['time']}"
+
+
+def _of_kind(
+    kind: str, hashes: AbstractSet[str], statements: Sequence[Statement], shards: Sequence[AuditedShard]
+) -> dict[str, Mapping[str, Any]]:
+    """The bodies of these statements by their hashes, from the receipt, else from the log."""
+    bodies: dict[str, Mapping[str, Any]] = {
+        one.hash: one.body for one in statements if one.kind.name == kind and one.hash in hashes
+    }
+    for shard in shards if hashes - bodies.keys() else ():
+        for entry, found, body in _found(shard, (KINDS[kind].payload_type.encode("ascii"),)):
+            if found == kind and (name := leaf_hash(entry).hex()) in hashes:
+                bodies[name] = body
+    return bodies
+
+
+def _found(shard: AuditedShard, types: Sequence[bytes]) -> Iterator[tuple[bytes, str, Mapping[str, Any]]]:
+    """The entries of these payload types, each with its kind and body. SourceError, VerificationError."""
+    for entry in shard.entries():
+        if any(type_ in entry for type_ in types):
+            try:
+                kind, body = parse_statement(parse_envelope(entry))
+            except FormatError:
+                continue
+            yield entry, kind.name, body
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -298,9 +365,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.root is not None and not keys.anchored:
             raise FileError(f"the root of the key bundle is {keys.root}, not {options.root}")
         now_ms = time.time_ns() // 1_000_000 if options.now is None else parse_time(options.now)
-        envelopes = [one for path in options.receipt for one in _read_file(path)]
-        shards = _read_shards(options, trusted, frozenset({*map(leaf_hash, envelopes), *keys.statements}))
-        receipts = Receipts(envelopes, keys, shards)
+        lines = [one for path in options.receipt for one in _read_file(path)]
+        hashes = {leaf_hash(one.envelope) for one in lines}
+        shards = _read_shards(options, trusted, frozenset({*hashes, *keys.statements}))
+        receipts = Receipts(lines, keys, shards)
         answers = list(_answers(receipts.statements, shards, options.delay_s))
         if any(answer.status == _OMITTED for answer, _ in answers) and receipts.is_of_another_server:
             raise FileError("--log: nothing in it is signed by these --keys: it is another system's log")
@@ -312,6 +380,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ahead_ms = parse_time(one.body["time"]) - now_ms
         if ahead_ms > SKEW_S * 1000:
             sys.stdout.write(f"AHEAD {one.kind.name} {one.hash}: signed for {timedelta(seconds=ahead_ms // 1000)} on\n")
+    _report_seats(receipts.statements, shards)
     _report_unfinished([one for answer, one in answers if answer.status == _INCLUDED], shards)
     newest = newest_ms(shards)
     if now_ms - newest > options.delay_s * 1000:
@@ -337,10 +406,10 @@ def _read_shards(options: argparse.Namespace, trusted: Sequence[Trust], wanted: 
     return shards
 
 
-def _read_file(path: Path) -> list[bytes]:
+def _read_file(path: Path) -> list[ExportLine]:
     data = read_file(path, RECEIPT_BYTES_MAX)
     try:
-        read = [(one, parse_statement(parse_envelope(one))[0]) for one in read_receipt(data)]
+        read = [(one, parse_statement(parse_envelope(one.envelope))[0]) for one in read_receipt(data)]
     except FormatError as error:
         raise FileError(f"{path}: {error.message}") from error
     # The scope of an export is no entry; a statement of the key bundle is one when a node has taken it up.
@@ -358,8 +427,16 @@ def _answers(
         yield judge(one, found.get(bytes.fromhex(one.hash)), shards, delay_s), one
 
 
+def _report_seats(statements: Sequence[Statement], shards: Sequence[AuditedShard]) -> None:
+    try:
+        for line in rooted(statements, shards):
+            sys.stdout.write(f"{line}\n")
+    except (SourceError, VerificationError):
+        sys.stdout.write("the paths were not compared: the entries of the log are not open to you\n")
+
+
 def _report_unfinished(included: Sequence[Statement], shards: Sequence[AuditedShard]) -> None:
-    openings = [one for one in included if one.kind.name == "round_opening"]
+    openings = [one for one in included if one.kind.name in _OPENINGS]
     try:
         for line in unfinished(openings, shards) if openings else ():
             sys.stdout.write(f"{line}\n")

@@ -23,14 +23,21 @@ class SeenRounds:
 
     def is_again(self, opening_hash: str, opening: Mapping[str, Any]) -> bool:
         """Whether this opening came before; its final, which comes later, is then recognised too."""
-        deal = opening["deal"]
-        number, place = divmod(int(deal["draw_no"]), _PAGE)
-        page = self._pages.setdefault(
-            (deal["instance"], int(opening["seat"]["seat_no"]), number), bytearray(_MARK * _PAGE)
-        )
-        mark = max(int(opening_hash[: 2 * _MARK], 16), 1).to_bytes(_MARK)
-        if page[_MARK * place : _MARK * (place + 1)] == mark:
+        return self.is_seat_again(opening_hash, opening["deal"], int(opening["seat"]["seat_no"]))
+
+    def is_seat_again(self, opening_hash: str, deal: Mapping[str, Any], seat_no: int) -> bool:
+        """The same of a seat at a table, where the deal stands in another statement."""
+        if self.is_deal_again(opening_hash, deal, seat_no):
             self._again.add(opening_hash)
+            return True
+        return False
+
+    def is_deal_again(self, name: str, deal: Mapping[str, Any], seat_no: int = 0) -> bool:
+        """Whether this deal, or seat of it, came before under this hash."""
+        number, place = divmod(int(deal["draw_no"]), _PAGE)
+        page = self._pages.setdefault((deal["instance"], seat_no, number), bytearray(_MARK * _PAGE))
+        mark = max(int(name[: 2 * _MARK], 16), 1).to_bytes(_MARK)
+        if page[_MARK * place : _MARK * (place + 1)] == mark:
             return True
         page[_MARK * place : _MARK * (place + 1)] = mark
         return False

@@ -13,7 +13,7 @@ are not those of one shuffle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 
 from certification.overlap import SeenRounds
 from certification.replay import read_lines
+from certification.table_rounds import KINDS_OF_TABLES, TableDeal, TableRounds
 from rgs.core.errors import FormatError, RgsError
 from rgs.core.rulesets import Ruleset, load_ruleset
 from rgs.core.statements import leaf_hash, parse_envelope, parse_line, parse_statement
@@ -88,6 +89,7 @@ class _RoundReader:
         self._operators: dict[str, str] = {}
         self._openings: dict[str, dict[str, Any]] = {}
         self._seen = SeenRounds()
+        self._tables = TableRounds(self._seen, self.unread)
 
     def feed(self, line: bytes) -> None:
         data = parse_line(line).envelope
@@ -101,24 +103,45 @@ class _RoundReader:
             if name not in self._openings and not self._seen.is_again(name, body):
                 self._openings[name] = body
         elif kind.name == "round_final":
-            self._final(body)
+            opening = self._openings.pop(body["opening"], None)
+            if opening is None:
+                self.unread[self._seen.why_unopened(body["opening"])] += 1
+            elif deck := self._drawn(opening["deal"], body):
+                self._seat(opening, body, deck, int(body["seat_no"]))
+        elif kind.name in KINDS_OF_TABLES:
+            ended = self._tables.take(kind.name, leaf_hash(data).hex(), body)
+            if ended is not None and ended.has_ended:
+                self._table(ended)
 
-    def _final(self, body: dict[str, Any]) -> None:
-        opening = self._openings.pop(body["opening"], None)
-        if opening is None:
-            self.unread[self._seen.why_unopened(body["opening"])] += 1
+    def _table(self, table: TableDeal) -> None:
+        """A round of a table: one draw, whatever the number of seats. Where they share one hand, the first seat that is
+        there stands for it, and no seat if the deal came before.
+        """
+        shown = table.final or {}
+        deck = self._drawn(table.body["deal"], shown)
+        if not deck:
             return
-        if "transcript" not in body:
+        seats = sorted(table.seats, key=lambda seat: int(seat[1]["seat_no"]))
+        is_shared = "hole_cards" in shown.get("cards", {})
+        for nth, (opening, final) in enumerate(seats, 2 if table.is_again else 1):
+            self._seat(opening, final, deck, nth if is_shared else int(final["seat_no"]))
+
+    def _drawn(self, deal: dict[str, Any], final: Mapping[str, Any]) -> tuple[int, ...]:
+        """The deck that a final reveals, with its transcript kept; nothing where it does not."""
+        if "transcript" not in final:
             self.unread["voids that reveal no transcript"] += 1
-            return
-        deal = opening["deal"]
-        transcript = bytes.fromhex(body["transcript"])
+            return ()
+        transcript = bytes.fromhex(final["transcript"])
         try:
             deck = transcript_to_deck(transcript)
         except TranscriptError:
             self.unread["transcripts that are not one shuffle's"] += 1
-            return
+            return ()
         self.transcripts[deal["instance"], int(deal["draw_no"])] = transcript
+        return deck
+
+    def _seat(self, opening: Mapping[str, Any], body: Mapping[str, Any], deck: tuple[int, ...], seat_no: int) -> None:
+        deal = opening["deal"]
         ruleset = _shipped(deal["ruleset"]["id"], deal["ruleset"]["sha256"])
         if ruleset is None:
             self.unread["returns of rulesets that are not shipped"] += 1
@@ -133,7 +156,7 @@ class _RoundReader:
                 node=node,
                 since_start_ms=None if started is None else parse_time(deal["start_time"]) - started,
                 status=body["status"],
-                seat_no=int(body["seat_no"]),
+                seat_no=seat_no,
                 seats=int(deal["seats"]),
                 bets={row["bet"]: int(row["amount_minor"]) for row in opening["seat"]["bets"]},
                 staked_minor=int(body["staked_minor"]),

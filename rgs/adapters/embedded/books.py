@@ -90,11 +90,11 @@ def regulator_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 def receipt_line(opening: bytes) -> bytes:
     """The line that an operator keeps of an opening: one line of its receipts."""
-    _, body = parse_statement(parse_envelope(opening))
+    kind, body = parse_statement(parse_envelope(opening))
     return _json_line(
         {
             "opening_hash": leaf_hash(opening).hex(),
-            "round_id": body["deal"]["round_id"],
+            "round_id": body["round_id"] if kind.name == "seat_opening" else body["deal"]["round_id"],
             "session_id": body["session_id"],
             "round_no": body["round_no"],
             "time": body["time"],

@@ -430,7 +430,7 @@ class Replay:
             return
         if body["status"] == "void":
             round_ = self._tables.of_round(body["table_round"])
-            is_hidden = body["void"]["reason"] == DECK_UNRECOVERABLE
+            is_hidden = "deal" in body and body["void"]["reason"] == DECK_UNRECOVERABLE
             self.summary.draws_exposed += is_hidden
             opened = "" if round_ is None else round_.deal_time or round_.body["betting_open_time"]
             self._passes(partial(self._voids.verify, is_whole=self._scope.is_whole), statement, opened)

@@ -4,10 +4,16 @@ The nine cards show who had the better hand (folded or not), whether the dealer 
 the side bet was worth. A void that reveals its deck counts like any other round. The settlement shows what the main
 bets brought per ante (in a void: would have brought), and what each bet was paid. Of a deal with several seats only the
 first counts, because its seats share the dealer's hand. Replay verifies the statements; this module does not.
+
+A round of a table is one observation, however many seats it has: its seats win and lose together, and a test that took
+them for independent would see evidence where there is none. Cards and side bet count once. The main bets count with the
+mean of all seats, whose own mean is at most that of best play, too.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +27,10 @@ from rgs.core.rulesets import Ruleset
 
 _FLOP: Final = 5
 """The player's own two cards and the flop."""
+MEANS_PER_ANTE: Final = 100
+"""The mean of several seats is rounded down to such a part of an ante, so that a tally keeps few values."""
+Pair = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""The opening and the final of a seat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +39,56 @@ class Played:
 
     keys: Mapping[str, Sequence[str]]
     money: Mapping[str, tuple[int, int]]
-    is_void: bool
+    voids: int
+    unseen: int
+    """Seats that gave no figures."""
 
 
 def played(ruleset: Ruleset, opening: Mapping[str, Any], final: Mapping[str, Any]) -> Played:
     """Return what the round adds; no keys if it revealed no cards or is of a further seat."""
     is_void = final["status"] == "void"
     money = {} if is_void else {bet: (staked, returned) for bet, staked, returned in _settled(final["settlement"])}
-    if final["seat_no"] != "1" or "cards" not in final:
-        return Played({}, money, is_void)
+    keys = keys_of(ruleset, opening, final) if final["seat_no"] == "1" else {}
+    return Played(keys, money, int(is_void), int(not keys))
+
+
+def played_at_table(ruleset: Ruleset, seats: Sequence[Pair], *, is_counted: bool = False) -> Played:
+    """Return what a round of a table adds, from its seats in the form of solo play (`rgs.core.tables.joined`).
+
+    `is_counted`: its deal was counted before, with other seats. Only the money of these is added then.
+    """
+    money: Counter[tuple[str, int]] = Counter()
+    for _, final in seats:
+        for bet, *amounts in () if final["status"] == "void" else _settled(final["settlement"]):
+            money.update({(bet, place): amount for place, amount in enumerate(amounts)})
+    bets = dict.fromkeys(bet for bet, _ in money)
+    sums = {bet: (money[bet, 0], money[bet, 1]) for bet in bets}
+    voids = sum(final["status"] == "void" for _, final in seats)
+    each = [keys_of(ruleset, *seat) for seat in sorted(seats, key=lambda seat: int(seat[1]["seat_no"]))]
+    seen = [] if is_counted else [keys for keys in each if keys]
+    if not seen:
+        return Played({}, sums, voids, len(seats))
+    keys = {figure: found for one in reversed(seen) for figure, found in one.items()}  # the first seat that has it
+    nets = [Fraction(one[MAIN][0]) for one in seen]
+    mean = sum(nets, Fraction(0)) / len(nets)
+    if len(nets) > 1:
+        mean = Fraction(math.floor(mean * MEANS_PER_ANTE), MEANS_PER_ANTE)
+    return Played({**keys, MAIN: (str(mean),)}, sums, voids, len(seats) - len(seen))
+
+
+def keys_of(ruleset: Ruleset, opening: Mapping[str, Any], final: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """Return the keys of one seat; none if it revealed no cards, or does not tell what would have been settled."""
+    rows = final.get("void", {}).get("would_have_been") if final["status"] == "void" else final["settlement"]
+    if "cards" not in final or rows is None:
+        return {}
     shown = final["cards"]
     texts = (*shown["hole_cards"], *shown["board"], *shown["dealer_cards"])
     cards = parse_cards(texts)
     player, dealer = evaluate(cards[:7]), evaluate(cards[2:])
     bets = {row["bet"]: int(row["amount_minor"]) for row in opening["seat"]["bets"]}
     side = ruleset.rules.side_bet
-    settled = _settled(final["void"]["would_have_been"] if is_void else final["settlement"])
-    net = sum(returned - staked for bet, staked, returned in settled if bet != side)
-    keys = {
+    net = sum(returned - staked for bet, staked, returned in _settled(rows) if bet != side)
+    keys: dict[str, Sequence[str]] = {
         SHOWDOWN: ("player" if player > dealer else "dealer" if player < dealer else "tie",),
         QUALIFIED: ("yes" if ruleset.qualify.is_met_by(dealer) else "no",),
         HAND: (player.category.text,),
@@ -55,7 +97,7 @@ def played(ruleset: Ruleset, opening: Mapping[str, Any], final: Mapping[str, Any
     }
     if side in bets:
         keys[side] = (format_floor(_row(ruleset, cards, player)),)
-    return Played(keys, money, is_void)
+    return keys
 
 
 def _settled(rows: Sequence[Mapping[str, str]]) -> list[tuple[str, int, int]]:

@@ -90,14 +90,14 @@ class ReturnTally:
     """Seats that gave no figures: further seats of a deal, voids that revealed nothing."""
 
     def add(self, played: Played, currency: str) -> None:
-        """Count one seat of one round."""
-        self.voids += played.is_void
+        """Count one seat of one round, or one round of a table."""
+        self.voids += played.voids
+        self.unseen += played.unseen
         for bet, amounts in played.money.items():
             sums = self.money.setdefault(currency, {}).setdefault(bet, [0, 0])
             sums[0] += amounts[0]
             sums[1] += amounts[1]
         if not played.keys:
-            self.unseen += 1
             return
         if self.block.rounds >= BLOCK:
             self.block = Series(self.block.number + 1)

@@ -26,7 +26,7 @@ from rgs.core.reconcile.mapping import Mapping, parse_mapping
 from rgs.core.reconcile.report import Input
 from rgs.core.reconcile.rows import FieldReader, Row
 from rgs.core.replay import KeyBook, Replay, Rulebook
-from rgs.core.replay.checks import DEAL
+from rgs.core.replay.checks import DEAL, SEATS
 from rgs.core.statements.lines import LINE_BYTES_MAX
 from rgs.core.times import parse_time
 from rgs.store.reconciliation import BookComparison, ReconciliationStoreError
@@ -155,15 +155,18 @@ class VerifiedExport:
 
     def _failed(self, failures: list[VerificationError], place: str) -> Break:
         said = failures[0].metadata
-        kind = BreakClass.CONTENT_DIFFERS
-        if place.startswith("end") and said["check"] == DEAL.label:
+        kind, statement = BreakClass.CONTENT_DIFFERS, self._replay.statement
+        if place.startswith("end"):
+            is_of_seats = said["check"] == DEAL.label
+        else:  # a table says at its end how many seats it dealt
+            is_of_seats = statement is not None and (statement.kind.name, said["check"]) == ("table_final", SEATS.label)
+        if is_of_seats:
             kind = BreakClass.SEAT_MISSING
         subject = next(
             (f"{name.removesuffix('_id')} {said[name]}" for name in ("statement", "round_id", "session_id", "instance")
              if name in said),
             place,
         )  # fmt: skip
-        statement = self._replay.statement
         time_ms = parse_time(statement.body["time"]) if statement is not None else self._extract.newest_ms
         found = tuple((f"check {failure.metadata['check']}", failure.message) for failure in failures)
         return Break(kind, subject, found, time_ms, sources=("statements",))

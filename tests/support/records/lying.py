@@ -36,9 +36,9 @@ def begun(
     lie: Lie | None = None,
     bend: Callable[[bytes], bytes] = bytes,
 ) -> tuple[RecordFactory, Worker, SessionRecord]:
-    factory = RecordFactory("planted", lie=lie, bend=bend)
+    factory = RecordFactory("planted", lie=lie, bend=bend, law_version=law_version)
     one = factory.start("rgs-1")
-    player = factory.open(one, ruleset, jurisdiction=jurisdiction, law_version=law_version, table=table)
+    player = factory.open(one, ruleset, jurisdiction=jurisdiction, table=table)
     factory.buy(one, player, bought)
     return factory, one, player
 

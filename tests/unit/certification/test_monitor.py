@@ -23,6 +23,7 @@ from rng.shuffle import transcript_to_deck
 from tests.support.log.logs import make_log
 from tests.support.records.factory import RecordFactory
 from tests.support.records.ready_made import large_factory
+from tests.support.records.table_day import table_day
 from tests.support.service.harness import open_harness
 from tests.support.service.monitored import UTH, as_people_do, checking, final_of, folding, raising, seats
 from tests.support.service.oracles import export_lines
@@ -240,7 +241,7 @@ def test_with_its_costs_any_play_has_the_mean_of_best_play(strategy: Strategy, c
     for seat in seats("any play", n, choose):
         final = final_of(seat)
         won = sum(int(row["returned_minor"]) - int(row["stake_minor"]) for row in final["settlement"])
-        watched.add(final, Fraction(won, 100))
+        watched.add([(final, Fraction(won, 100))])
     found = watched.adjusted()
     assert found is not None
     assert found.rounds == n
@@ -263,3 +264,22 @@ def test_decisions_are_told_and_a_cheat_is_seen_through_them(
     decisions = json.loads(capsys.readouterr().out)["rulesets"][0]["decisions"]
     assert decisions["evidence"] >= decisions["limit"]
     assert decisions["measured"] < decisions["expected"]
+
+
+@pytest.mark.parametrize("ruleset", ["uth-online", "uth-seven-box"])
+def test_decisions_at_a_table_count_with_the_mean_of_its_seats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: Strategy, ruleset: str
+) -> None:
+    monkeypatch.setattr(monitor, "_strategy", lambda _: strategy)
+    watch = monitor.run([written(tmp_path, table_day(ruleset).factory.lines)], decisions=True)
+    assert watch.finish() == 0
+    (watched,) = watch.rulesets.values()
+    assert watched.decided is not None
+    found = watched.decided.adjusted()
+    assert found is not None
+    assert (found.rounds, found.is_alarming) == (3, False)
+    assert found.cost > 0
+    # Rounding of three means, each by less than a hundredth.
+    (main,) = [one for one in watched.tally.readings(watched.laws) if (one.figure, one.series) == ("main", "life")]
+    assert main.measured is not None
+    assert 0 <= found.measured - main.measured < 0.01

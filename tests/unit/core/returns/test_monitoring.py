@@ -293,7 +293,8 @@ def test_a_void_counts_as_if_played_and_a_further_seat_or_a_hidden_deck_not() ->
     opening = opening_of(seat, 0)
     settled, void = (played(UTH, opening, final_of(seat, void=is_void)) for is_void in (False, True))
     assert settled.keys == void.keys
-    assert (settled.is_void, void.is_void, void.money) == (False, True, {})
+    assert (settled.voids, void.voids, void.money) == (0, 1, {})
+    assert (settled.unseen, void.unseen) == (0, 0)
     assert settled.money["trips"][0] == 100
     further = played(UTH, opening, final_of(seat, seat_no=2))
     assert not further.keys

@@ -138,11 +138,11 @@ def test_reconciliation_takes_it_for_no_close(linked: Kind) -> None:
     assert result == "rgs.core.reconcile.extract.Extract.take"
 
 
-@pytest.mark.parametrize("model", ["session_close", "draw_window"])
-def test_the_audit_of_a_log_finds_it(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("model", "place"), [("session_close", "_take_link"), ("draw_window", "_take_unlinked")])
+def test_the_audit_of_a_log_finds_it(model: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = AuditFindings(Rulebook(), {})
     result = refusal(lambda: list(findings.take(statement(add(monkeypatch, model)))))
-    assert result == "certification.findings.AuditFindings.take"
+    assert result == f"certification.findings.AuditFindings.{place}"
 
 
 # --- recovery ---
