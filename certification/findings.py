@@ -55,6 +55,10 @@ class AuditFindings:
     """SHA-256 -> what sessions and instances name by it: rulesets, jurisdictions, the manifest."""
     reported: set[str] = field(default_factory=set)
     """SHA-256 of every artifact, of earlier shards too."""
+    table_voids: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Hash of a void `table_final` -> its `void`, until the table's next round: its seats' finals name it."""
+    _tables: dict[str, str] = field(default_factory=dict)
+    """Hash of a `table_round` without its end -> its table."""
     _instances: dict[str, tuple[str, int]] = field(default_factory=dict)
     _periods: dict[str, int] = field(default_factory=dict)
     _currencies: dict[str, str] = field(default_factory=dict)
@@ -67,28 +71,25 @@ class AuditFindings:
             return
         self.newest = max(self.newest, body["time"])
         match statement.kind.name:
-            case "round_opening":
+            case "round_opening" | "seat_opening":
                 period = self._periods.get(body["session_id"], 0)
-                row = [body["deal"]["round_id"], body["session_id"], body["time"], period]
-                self.open[statement.hash] = row
-            case "round_final":
-                self.open.pop(body["opening"], None)
-                self._void(body)
+                self.open[statement.hash] = [statement.round_id, body["session_id"], body["time"], period]
+            case "round_final" | "seat_final":
+                self._end_seat(body)
+            case "table_round":
+                self._begin_table_round(statement)
+            case "table_final":
+                self._end_table_round(statement)
             case "instance_start":
                 self._instances[body["instance"]] = (body["node"], int(body["draws_in_flight_max"]))
                 self.named[body["manifest"]] = "manifest"
             case "draw_window":
-                node, most = self._instances.get(body["instance"], ("unknown", 0))
-                self._instances[body["instance"]] = (node, max(most, int(body["draws_in_flight_max"])))
+                self._widen(body)
             case "instance_lost":
                 node, most = self._instances.get(body["lost"]["instance"], ("unknown", 0))
                 self.exposure[f"{node} {body['time'][:10]}"] += most
             case "session_open":
-                law: Jurisdiction | None = self.rulebook.jurisdiction(body["jurisdiction"])
-                self._periods[body["session_id"]] = law.finish_after_s if law else 0
-                self._currencies[body["session_id"]] = body["currency"]
-                for kind in ("ruleset", "jurisdiction"):
-                    self.named[body[kind]["sha256"]] = f"{kind} {body[kind]['id']}"
+                self._open_session(body)
             case "session_close":
                 self._periods.pop(body["session_id"], None)
                 self._currencies.pop(body["session_id"], None)
@@ -102,10 +103,45 @@ class AuditFindings:
                 self.reported.add(body["sha256"])
             case "participation_end":
                 self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
-            case "instance_end" | "discarded_draw" | "event":
+            case "instance_end" | "discarded_draw" | "event" | "table_seats" | "table_deal":
                 pass  # the replay has checked them, and nothing further is found in them
             case name:
                 raise UnhandledKindError(name, "certification.findings.AuditFindings.take")
+
+    def _open_session(self, body: Mapping[str, Any]) -> None:
+        law: Jurisdiction | None = self.rulebook.jurisdiction(body["jurisdiction"])
+        self._periods[body["session_id"]] = law.finish_after_s if law else 0
+        self._currencies[body["session_id"]] = body["currency"]
+        for kind in ("ruleset", "jurisdiction"):
+            self.named[body[kind]["sha256"]] = f"{kind} {body[kind]['id']}"
+
+    def _widen(self, body: Mapping[str, Any]) -> None:
+        node, most = self._instances.get(body["instance"], ("unknown", 0))
+        self._instances[body["instance"]] = (node, max(most, int(body["draws_in_flight_max"])))
+
+    def _begin_table_round(self, statement: Statement) -> None:
+        body = statement.body
+        self.table_voids = {final: void for final, void in self.table_voids.items() if void["table"] != body["table"]}
+        self._tables[statement.hash] = body["table"]
+        self.named[body["config"]] = f"configuration of table {body['table']}"
+
+    def _end_table_round(self, statement: Statement) -> None:
+        body = statement.body
+        table = self._tables.pop(body["table_round"], "")
+        if body["status"] == "void" and "void" in body:
+            self.table_voids[statement.hash] = {**body["void"], "table": table}
+            self._expose(body, body["void"])
+
+    def _end_seat(self, body: Mapping[str, Any]) -> None:
+        """A final. A seat at a table that is void says itself only what would have been; why, the table's final says."""
+        self.open.pop(body["opening"], None)
+        if body["status"] != "void":
+            return
+        if "void" in body:
+            self._void(body, body["void"], body["void"].get("would_have_been"))
+            self._expose(body, body["void"])
+        elif void := self.table_voids.get(body.get("table_final", "")):
+            self._void(body, void, body.get("would_have_been"))
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs, for JSON."""
@@ -141,21 +177,14 @@ class AuditFindings:
     def _currency(self, body: Mapping[str, Any]) -> str:
         return self._currencies.get(body["session_id"], "")
 
-    def _void(self, body: Mapping[str, Any]) -> None:
-        """What a final tells of its void, if it is one."""
-        if body["status"] != "void" or "void" not in body:
-            return
-        void = body["void"]
-        would_have = void.get("would_have_been")
+    def _void(self, body: Mapping[str, Any], void: Mapping[str, Any], would_have: list[dict[str, str]] | None) -> None:
+        """What a final tells of its void: who approved it, and what would have been returned."""
         returned = None if would_have is None else sum(int(row["returned_minor"]) for row in would_have)
         admins = [approval["party"] for approval in void["approvals"]]
         currency = self._currency(body)
         _add_void(self.voids_by_session.setdefault(f"{body['session_id']} {currency}", {}), body, returned)
         for admin in sorted(set(admins)):
             _add_void(self.voids_by_admin.setdefault(f"{admin} {currency}", {}), body, returned)
-        if void["reason"] == DECK_UNRECOVERABLE:
-            node, _ = self._instances.get(body["instance"], ("unknown", 0))
-            self.exposure[f"{node} {body['time'][:10]}"] += 1
         if len(self.voids) < VOIDS_MAX:
             self.voids.append(
                 {
@@ -171,6 +200,12 @@ class AuditFindings:
                     "would_have_returned_minor": "unknown" if returned is None else str(returned),
                 }
             )
+
+    def _expose(self, body: Mapping[str, Any], void: Mapping[str, Any]) -> None:
+        """A deck that is not revealed counts as exposure, once a deal."""
+        if void["reason"] == DECK_UNRECOVERABLE:
+            node, _ = self._instances.get(body["instance"], ("unknown", 0))
+            self.exposure[f"{node} {body['time'][:10]}"] += 1
 
 
 _KEPT: Final[Mapping[str, Callable[..., object]]] = {

@@ -76,6 +76,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "STAKE_ABOVE_MAXIMUM": ErrorRow(_INVALID, "A stake is above the table's maximum."),
     "STAKE_NOT_MULTIPLE_OF_STEP": ErrorRow(_INVALID, "A stake is not a multiple of the table's step."),
     "UNKNOWN_BET": ErrorRow(_INVALID, "The game does not have this bet, or the player may not place it."),
+    "TABLE_CONFIG_REFUSED": ErrorRow(
+        _INVALID, "The configuration of a table is refused: the message names the row, its value and the limit."
+    ),
     # The caller.
     "CERTIFICATE_NOT_ALLOWED": ErrorRow(
         grpc.StatusCode.UNAUTHENTICATED,
@@ -100,6 +103,14 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         _STATE, "A malfunction of the round is being examined; `malfunction_code` names it. No decision is accepted."
     ),
     "ROUND_NOT_PAUSED": ErrorRow(_STATE, "The round is paused already, or it is not paused and must be."),
+    "TABLE_STATE": ErrorRow(_STATE, "The table's state does not allow it; `state` and `step` say what was tried when."),
+    "TABLE_FULL": ErrorRow(_STATE, "Every seat of the table is taken or reserved."),
+    "BOX_TAKEN": ErrorRow(_STATE, "The box is another player's, or reserved for one."),
+    "TABLES_AT_ONCE": ErrorRow(
+        _STATE, "The player sits at as many tables as the jurisdiction, or one of the tables, allows."
+    ),
+    "DEVICE_REPLACED": ErrorRow(_STATE, "Another device of the player has taken the seat."),
+    "PLAYER_BARRED": ErrorRow(_STATE, "The player is barred from this table."),
     "SECOND_ADMIN_NEEDED": ErrorRow(_STATE, "The admin who proposed a void may not approve it."),
     "LAST_ADMIN": ErrorRow(
         _STATE, "This is the last valid certificate of an admin in the allow-list: it cannot be removed."

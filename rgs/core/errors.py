@@ -37,6 +37,10 @@ class UnknownBetError(RgsError, reason="UNKNOWN_BET"):
     """The game does not have the bet, or the player may not place it."""
 
 
+class TableConfigError(RgsError, reason="TABLE_CONFIG_REFUSED"):
+    """The configuration of a table is refused; the message names the row, its value and the limit."""
+
+
 # --- the caller ------------------------------------------------------------------------------------------------------
 
 
@@ -104,6 +108,30 @@ class RoundPausedError(RgsError, reason="ROUND_PAUSED"):
 
 class RoundNotPausedError(RgsError, reason="ROUND_NOT_PAUSED"):
     """Only a round with a logged malfunction can be resumed or made void."""
+
+
+class TableStateError(RgsError, reason="TABLE_STATE"):
+    """The state of the table does not allow it; `metadata["state"]` and `metadata["step"]` say what was tried when."""
+
+
+class TableFullError(RgsError, reason="TABLE_FULL"):
+    """Every seat of the table is taken or reserved (RULEBOOK T-5)."""
+
+
+class BoxTakenError(RgsError, reason="BOX_TAKEN"):
+    """The box is another player's, or reserved for one (RULEBOOK T-5, F-13)."""
+
+
+class TablesAtOnceError(RgsError, reason="TABLES_AT_ONCE"):
+    """The player sits at as many tables as the jurisdiction or one of the tables allows (RULEBOOK T-4)."""
+
+
+class DeviceReplacedError(RgsError, reason="DEVICE_REPLACED"):
+    """Another device of the player has taken the seat (RULEBOOK T-3)."""
+
+
+class PlayerBarredError(RgsError, reason="PLAYER_BARRED"):
+    """The operator or an admin has barred the player from this table (RULEBOOK T-5)."""
 
 
 class ClocksDifferError(RgsError, reason="CLOCKS_DIFFER"):

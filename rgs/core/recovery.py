@@ -91,7 +91,16 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
                 last_start_ms=parse_time(deal["start_time"]),
                 code_count=int(suffix or "1"),
             )
-        case "round_final":
+        case "seat_opening":
+            return replace(
+                after,
+                participation=_with_balance(money, int(body["balance_after_minor"])),
+                round_no=int(body["round_no"]),
+                open_round_id=body["round_id"],
+                last_start_ms=after.last_ms,
+                code_count=1,
+            )
+        case "round_final" | "seat_final":
             returned = replace(money, returned_minor=money.returned_minor + int(body["returned_minor"]))
             return replace(
                 after,

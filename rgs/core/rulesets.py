@@ -38,6 +38,7 @@ __all__ = [
     "canonical_form",
     "hash_of",
     "load_ruleset",
+    "parse_canonical_document",
     "parse_canonical_ruleset",
     "parse_document",
     "parse_ruleset",
@@ -79,6 +80,20 @@ def parse_document(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise RulesetError(f"the document is not TOML: {error}") from error
+
+
+def parse_canonical_document(canonical: bytes, kind: str) -> dict[str, Any]:
+    """Return the document of a canonical form; raise FormatError, which names the kind of document, for another form.
+
+    A form longer than 65,536 bytes is refused.
+    """
+    try:
+        document = json.loads(canonical[: _MAX_DOCUMENT + 1])
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the {kind} is not JSON", field=kind) from error
+    if type(document) is not dict or canonical_form(document) != canonical:
+        raise FormatError(f"the {kind} is not in its canonical form", field=kind)
+    return document
 
 
 class CheckedRows:
@@ -197,13 +212,7 @@ def parse_ruleset(text: str) -> Ruleset:
 
 def parse_canonical_ruleset(canonical: bytes) -> Ruleset:
     """Return the ruleset of a canonical form; raise FormatError for another form, RulesetError as `parse_ruleset`."""
-    try:
-        document = json.loads(canonical[: _MAX_DOCUMENT + 1])
-    except (ValueError, RecursionError) as error:
-        raise FormatError("the ruleset is not JSON", field="ruleset") from error
-    if type(document) is not dict or canonical_form(document) != canonical:
-        raise FormatError("the ruleset is not in its canonical form", field="ruleset")
-    return _ruleset(document)
+    return _ruleset(parse_canonical_document(canonical, "ruleset"))
 
 
 def load_ruleset(ruleset_id: str) -> Ruleset:

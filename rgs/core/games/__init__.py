@@ -13,7 +13,7 @@ from typing import Final
 
 from rgs.core.games import casino_holdem, ultimate_texas_holdem
 from rgs.core.games.dealing import deal
-from rgs.core.games.decisions import apply, default_action, legal_actions, table_phase, view
+from rgs.core.games.decisions import apply, apply_again, default_action, legal_actions, table_phase, view
 from rgs.core.games.settling import settle
 from rgs.core.games.stakes import cheapest_finish, check_stakes, dearest_finish, largest_ante
 from rgs.core.games.types import FamilyRules
@@ -21,6 +21,7 @@ from rgs.core.games.types import FamilyRules
 __all__ = [
     "FAMILIES",
     "apply",
+    "apply_again",
     "cheapest_finish",
     "check_stakes",
     "deal",

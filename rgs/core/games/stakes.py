@@ -16,17 +16,22 @@ from rgs.core.errors import (
     StakeStepError,
     UnknownBetError,
 )
-from rgs.core.games.types import FamilyRules, Phase, Ruleset
+from rgs.core.games.types import FamilyRules, Phase, Ruleset, StakeLimits
 from rgs.core.money import verify_amount
 
 
 def check_stakes(
-    ruleset: Ruleset, bets: Mapping[str, int], *, enforce_limits: bool = True
+    ruleset: Ruleset,
+    bets: Mapping[str, int],
+    *,
+    enforce_limits: bool = True,
+    limits: Mapping[str, StakeLimits] | None = None,
 ) -> tuple[tuple[str, int], ...]:
     """Return all opening bets as (bet, minor units) in canonical order, from those that the player places.
 
-    `enforce_limits=False` leaves out the table's limits and step, for settling recorded rounds of other tables. Raises
-    UnknownBetError, InvalidFieldError, StakeBelowMinimumError, StakeAboveMaximumError or StakeStepError.
+    `limits` are those of a table, within the ruleset's. `enforce_limits=False` leaves out limits and step, for settling
+    recorded rounds of other tables. Raises UnknownBetError, InvalidFieldError, StakeBelowMinimumError,
+    StakeAboveMaximumError or StakeStepError.
     """
     rules = ruleset.rules
     _verify_known(rules, bets)
@@ -35,7 +40,7 @@ def check_stakes(
     for bet, stake_minor in bets.items():
         verify_amount(stake_minor, f"bets.{bet}", rule=rules.stake_rule)
         if enforce_limits:
-            _verify_limits(ruleset, bet, stake_minor)
+            _verify_limits(ruleset, (limits or ruleset.limits)[bet], bet, stake_minor)
         elif stake_minor == 0:
             raise InvalidFieldError(
                 f"bets.{bet}: a bet that is not placed is left out", field=f"bets.{bet}", rule=rules.stake_rule
@@ -105,8 +110,8 @@ def _verify_known(rules: FamilyRules, bets: Mapping[str, int]) -> None:
             )
 
 
-def _verify_limits(ruleset: Ruleset, bet: str, stake_minor: int) -> None:
-    field, limits = f"bets.{bet}", ruleset.limits[bet]
+def _verify_limits(ruleset: Ruleset, limits: StakeLimits, bet: str, stake_minor: int) -> None:
+    field = f"bets.{bet}"
     for is_broken, error, problem, limit in (
         (stake_minor < limits.min_minor, StakeBelowMinimumError, "below the minimum", limits.min_minor),
         (stake_minor > limits.max_minor, StakeAboveMaximumError, "above the maximum", limits.max_minor),

@@ -109,13 +109,13 @@ class Extract:
             case "transfer":
                 moved = (body["direction"], body["amount_minor"])
                 yield from self._transfer(session, statement, block, moved, is_sound=is_sound)
-            case "round_opening":
+            case "round_opening" | "seat_opening":
                 staked = sum(int(bet["amount_minor"]) for bet in body["seat"]["bets"])
                 session.seat = _Seat(
                     statement.hash, statement.round_id, body["round_no"], body["balance_before_minor"], staked,
                     time_ms, is_sound,
                 )  # fmt: skip
-            case "round_final":
+            case "round_final" | "seat_final":
                 yield from self._final(session, statement, time_ms, is_sound=is_sound)
             case "participation_end":
                 session.ended_ms, session.rounds = time_ms, body["rounds"]

@@ -30,6 +30,7 @@ from rgs.core.replay.checks import (
     TRANSCRIPT,
     WINDOWS,
 )
+from rgs.core.replay.finals import verify_approvals
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.rounds import DECK_UNRECOVERABLE, hand_object
@@ -70,6 +71,8 @@ class TableRound:
     """The deck that the `table_final` reveals, if it passed checks 12 to 14."""
     is_cut: bool = False
     """Some of its seats lie outside cut files."""
+    is_followed: bool = False
+    """The table has begun its next round."""
 
     @property
     def round_id(self) -> str:
@@ -139,13 +142,15 @@ class Tables:
     # --- table_round -------------------------------------------------------------------------------------------------
 
     def begin(self, statement: Statement, rulebook: Rulebook, *, is_whole: bool) -> None:
-        """Take a `table_round`: checks 24, 28 of the round before it, 8, 10, 25 and 26.
+        """Take a `table_round`: checks 24, 8, 10, 25, 26 and 27.
 
         The round is taken as the newest whatever check it fails.
         """
         body = statement.body
         state = self._tables.setdefault(body["table"], TableState())
         known, before = TableState(**asdict(state)), self._rounds.get(state.round)
+        if before is not None:
+            before.is_followed = True
         made = TableRound(statement.hash, body, rulebook.ruleset(body["ruleset"]))
         self._rounds[statement.hash] = made
         is_same_second = body["betting_open_time"][:19] == state.second
@@ -169,8 +174,8 @@ class Tables:
         """Check 28 of a `table_seats`: it belongs to a round that is not dealt yet, and to its tree."""
         body = statement.body
         round_ = self._named_round(statement)
-        if round_.seats or round_.deal:
-            raise statement.failure(SEATS, "the seats of the round were counted before, or dealt")
+        if round_.seats or round_.deal or round_.final:
+            raise statement.failure(SEATS, "the seats of the round were counted before, or it was dealt or has ended")
         seats = int(body["seats"])
         round_.seats, round_.salt = min(seats, SEATS_MAX), body["salt"]
         most = round_.ruleset.max_seats if round_.ruleset else 0
@@ -254,6 +259,8 @@ class Tables:
             round_.deck = _verified_deck(statement, round_, round_.ruleset)
         _verify_windows(statement, round_)
         self._verify_seats(statement, round_, is_whole=is_whole)
+        if body["status"] == "void":
+            verify_approvals(statement)
         return round_
 
     @staticmethod
@@ -262,6 +269,8 @@ class Tables:
         windows = statement.body["windows"]
         if windows and round_.last_seat_time > windows[0]["open_time"]:
             raise statement.failure(EARLY, f"a seat was opened at {round_.last_seat_time}, after the cards were shown")
+        if is_whole and not round_.seats and not round_.deal:
+            raise statement.failure(SEATS, "no table_seats counts the seats before the end")
         if not round_.deal or not round_.seats:
             return
         if len(round_.leaves) != round_.seats:
@@ -314,7 +323,7 @@ def _root(round_: TableRound) -> str:
 
 
 def _verify_order(statement: Statement, state: TableState, before: TableRound | None, *, is_whole: bool) -> None:
-    """Check 24, and 28 of the round before: it has ended, and so has each of its seats."""
+    """Check 24. In cut files the end of the round before may lie outside."""
     body = statement.body
     number = int(body["table_round_no"])
     if number <= state.last_no:
@@ -322,15 +331,14 @@ def _verify_order(statement: Statement, state: TableState, before: TableRound | 
     is_next = number == state.last_no + 1
     if is_whole and not is_next:
         raise statement.failure(TABLE, f"round {number} of {body['table']} comes after {state.last_no}")
-    if is_next and (is_whole or state.last_no):
-        if before is not None and not before.final:
+    if is_next:
+        has_ended = before is None or before.final
+        if is_whole and not has_ended:
             raise statement.failure(TABLE, f"round {state.last_no} of {body['table']} has not ended")
-        if body["previous"] != state.head:
+        if has_ended and body["previous"] != state.head:
             raise statement.failure(TABLE, f"round {number} does not name the hash of the end of {state.last_no}")
     if body["betting_open_time"] < state.end_time:
         raise statement.failure(TABLE, f"betting opened before the round before had ended, at {state.end_time}")
-    if before is not None and before.unanswered:
-        raise statement.failure(SEATS, f"{before.unanswered} seats of round {state.last_no} have no final")
 
 
 # --- (8) (10) (25) (26) of a table_round ---

@@ -151,6 +151,8 @@ class SessionProof:
                 verify_participation_end(statement, chain)
             case "session_close":
                 verify_session_close(statement, chain)
+            case "seat_opening" | "seat_final":
+                raise statement.failure(SESSION, "this client verifies the rounds of solo play, not those of a table")
             case name:
                 raise VerificationError(f"{name} is not a link of a session", check=SESSION.label)
         chain.advance(statement, seat)

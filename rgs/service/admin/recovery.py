@@ -110,7 +110,7 @@ def _count(planned: Import, missing: Missing) -> set[str]:
     state.statement_no = missing.statement_no
     deal = body.get("deal", body)
     match missing.kind:
-        case "round_opening" | "discarded_draw":
+        case "round_opening" | "table_deal" | "discarded_draw":
             state.draw_no = max(state.draw_no, int(deal["draw_no"]))
         case "instance_end":
             state.end_ms = time_ms
@@ -119,7 +119,9 @@ def _count(planned: Import, missing: Missing) -> set[str]:
             return {body["lost"]["instance"]}
         case "draw_window" | "event" | "artifact" | "session_open" | "purchase" | "transfer" | "round_final":
             pass
-        case "participation_end" | "session_close":
+        case "participation_end" | "session_close" | "seat_opening" | "seat_final":
+            pass
+        case "table_round" | "table_seats" | "table_final":
             pass
         case kind:
             raise UnhandledKindError(kind, "rgs.service.admin.recovery._count")
@@ -159,6 +161,8 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
             planned.reports = [row for row in planned.reports if row[0].session_id != after.session_id]
         case "session_open" | "transfer" | "session_close":
             pass
+        case "seat_opening" | "seat_final":  # no server of this version signs them
+            raise UnhandledKindError(kind, "rgs.service.admin.recovery._link")
         case _:
             raise UnhandledKindError(kind, "rgs.service.admin.recovery._link")
     return "", 0

@@ -63,8 +63,10 @@ class RecordFactory:
         bend: Callable[[bytes], bytes] = bytes,
         sealing: Callable[[str, bytes, Ed25519Signer], bytes] = seal_envelope,
         development: bool = False,
+        law_version: int | None = 1,
     ) -> None:
-        """`bend` makes of a transcript the bytes that are committed to and revealed; an honest factory leaves it.
+        """`law_version` is that of the jurisdictions, None the newest: the scenarios (tests/vectors) are of version 1.
+        `bend` makes of a transcript the bytes that are committed to and revealed; an honest factory leaves it.
 
         `sealing` makes the envelope of payload type, payload and signer.
         """
@@ -77,6 +79,7 @@ class RecordFactory:
         self._lie = lie
         self._count: Counter[str] = Counter()
         self._development = development
+        self.law_version = law_version
         self.root = Ed25519Signer.from_seed(self.random.take(32))
         self.nodes: dict[str, Ed25519Signer] = {}
         self.bundle: list[bytes] = []
@@ -215,7 +218,7 @@ class RecordFactory:
         seamless: bool = False,
     ) -> SessionRecord:
         """A new session, or (nobody honest does that) a session_open in the session of `player`."""
-        rules, law = load_ruleset(ruleset), load_jurisdiction(jurisdiction)
+        rules, law = load_ruleset(ruleset), load_jurisdiction(jurisdiction, self.law_version)
         player = player or SessionRecord(self.ulid(), rules, table, self.ulid())
         body = {
             "currency": law.currency,

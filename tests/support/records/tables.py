@@ -78,7 +78,7 @@ class TableRecord:
     def rules(self) -> RoundRules:
         ruleset = load_ruleset(self.ruleset)
         limits = tuple((bet, StakeLimits(10, 1_000)) for bet in sorted(ruleset.limits))
-        law = load_jurisdiction(self.jurisdiction)
+        law = load_jurisdiction(self.jurisdiction, self.factory.law_version)
         return RoundRules(
             self.name, CONFIG, ruleset, law, limits, BETTING_MS, DECISION_MS, early_close=self.early_close
         )

@@ -170,7 +170,7 @@ def test_a_session() -> None:
         "status": "SESSION_STATUS_OPEN",
         "ruleset": {"id": "uth-solo", "version": "1", "sha256": BOOKS.rulesets["uth-solo"].sha256},
         "game_name": "Ultimate Texas Hold'em",
-        "jurisdiction": {"id": "demo", "version": "1", "sha256": BOOKS.jurisdictions["demo"].sha256},
+        "jurisdiction": {"id": "demo", "version": "2", "sha256": BOOKS.jurisdictions["demo"].sha256},
         "funding": "FUNDING_PARTICIPATION",
         "currency": "EUR",
         "player": "player-1",

@@ -14,7 +14,15 @@ import pytest
 
 from rgs.core import jurisdictions
 from rgs.core.errors import JurisdictionError, RulesetError
-from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction, parse_jurisdiction
+from rgs.core.jurisdictions import (
+    EARLIER_VERSIONS,
+    SHIPPED_JURISDICTIONS,
+    Jurisdiction,
+    load_jurisdiction,
+    parse_jurisdiction,
+)
+from rgs.core.replay import Rulebook
+from rgs.core.rounds import rules_object
 
 SHIPPED = resources.files("rgs.core") / "jurisdiction_data"
 
@@ -25,7 +33,8 @@ def text_of(jurisdiction_id: str) -> str:
 
 def test_all_files_are_shipped() -> None:
     names = {file.name for file in SHIPPED.iterdir() if file.name.endswith(".toml")}
-    assert names == {f"{jurisdiction_id}.toml" for jurisdiction_id in SHIPPED_JURISDICTIONS}
+    earlier = {f"{jurisdiction_id}.{version}.toml" for jurisdiction_id, version in EARLIER_VERSIONS}
+    assert names == {f"{jurisdiction_id}.toml" for jurisdiction_id in SHIPPED_JURISDICTIONS} | earlier
 
 
 def test_what_the_clauses_say() -> None:
@@ -42,6 +51,43 @@ def test_what_the_clauses_say() -> None:
         assert not jurisdiction.development_ca_allowed
     assert demo.test_regulator_allowed
     assert demo.development_ca_allowed
+    assert (italy.tables_max, britain.tables_max, demo.tables_max) == (4, 1, 4)  # T-4
+    assert not britain.early_close_allowed  # UK-08
+    assert italy.early_close_allowed
+    assert demo.early_close_allowed
+
+
+@pytest.mark.parametrize(("jurisdiction_id", "version"), EARLIER_VERSIONS)
+def test_an_earlier_version_is_shipped_for_replay_and_differs_in_tables_alone(
+    jurisdiction_id: str, version: int
+) -> None:
+    earlier, newest = load_jurisdiction(jurisdiction_id, version), load_jurisdiction(jurisdiction_id)
+    assert (earlier.id, earlier.version, newest.version) == (jurisdiction_id, version, 2)
+    assert (earlier.tables_max, earlier.early_close_allowed) == (0, False)
+    changed = {
+        row: getattr(newest, row)
+        for row in ("version", "tables_max", "early_close_allowed", "sources", "canonical", "sha256")
+    }
+    assert dataclasses.replace(earlier, **changed) == newest
+    assert earlier.sources.items() <= newest.sources.items()
+    book = Rulebook()
+    assert book.jurisdiction(rules_object(earlier)) == earlier
+    assert book.jurisdiction(rules_object(newest)) == newest
+    assert book.jurisdiction(rules_object(newest) | {"version": "1"}) is None
+
+
+@pytest.mark.parametrize(("jurisdiction_id", "version"), [("demo", 2), ("demo", 0), ("it", 1), ("demo.1", 1)])
+def test_a_version_that_is_not_an_earlier_one_is_refused(jurisdiction_id: str, version: int) -> None:
+    with pytest.raises(JurisdictionError, match=f"no jurisdiction '{jurisdiction_id}' version {version} is shipped"):
+        load_jurisdiction(jurisdiction_id, version)
+
+
+@pytest.mark.parametrize("row", ["tables_max", "early_close_allowed"])
+def test_the_rows_of_tables_are_both_there_or_neither(row: str) -> None:
+    text, count = re.subn(rf"(?m)^{row} = .*\n", "", text_of("demo"))
+    assert count == 2  # the row, and its source
+    with pytest.raises(RulesetError, match=f"^{row}: is missing$"):
+        parse_jurisdiction(text)
 
 
 @pytest.mark.parametrize("jurisdiction_id", SHIPPED_JURISDICTIONS)
@@ -58,7 +104,7 @@ def test_form_hash_and_sources(jurisdiction_id: str) -> None:
     assert hash(jurisdiction) == hash(parse_jurisdiction(text_of(jurisdiction_id)))
 
 
-@pytest.mark.parametrize("jurisdiction_id", ["", "it", "../jurisdiction_data/demo", "DEMO"])
+@pytest.mark.parametrize("jurisdiction_id", ["", "it", "../jurisdiction_data/demo", "DEMO", "demo.1"])
 def test_an_unknown_id_is_refused(jurisdiction_id: str) -> None:
     with pytest.raises(JurisdictionError):
         load_jurisdiction(jurisdiction_id)
@@ -69,7 +115,7 @@ def test_a_file_must_hold_what_its_name_says(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "jurisdiction_data" / "other.toml").write_text(text_of("demo"), "utf-8")
     monkeypatch.setattr(jurisdictions, "SHIPPED_JURISDICTIONS", ("other",))
     monkeypatch.setattr(resources, "files", lambda package: tmp_path)
-    with pytest.raises(RulesetError, match="the file of other holds demo") as caught:
+    with pytest.raises(RulesetError, match="the file of other holds demo version 2") as caught:
         load_jurisdiction("other")
     assert caught.value.field == "id"
 
@@ -84,6 +130,7 @@ def test_a_file_must_hold_what_its_name_says(tmp_path: Path, monkeypatch: pytest
         ("inactivity_ms", 1, 86_400_000),
         ("finish_after_s", 1, 30 * 86_400),
         ("history_rounds", 1, 1_000_000),
+        ("tables_max", 0, 100),
     ],
 )
 def test_each_number_has_its_bounds(row: str, least: int, most: int) -> None:
@@ -113,6 +160,7 @@ def test_each_number_has_its_bounds(row: str, least: int, most: int) -> None:
         ("min_round_interval_ms = 0", "min_round_interval_ms = -1", "min_round_interval_ms: -1 is outside"),
         ("inactivity_ms = 1800000", "inactivity_ms = 0", "inactivity_ms: 0 is outside"),
         ("history_rounds = 50", "history_rounds = 50\ncolour = 1", "colour: is not known"),
+        ("early_close_allowed = true", "early_close_allowed = 1", "early_close_allowed: is of kind int"),
         ("history_rounds = 50", "", "history_rounds: is missing"),
         ('inactivity_ms = "own', 'idle_ms = "own', "sources.inactivity_ms: is missing"),
         ('inactivity_ms = "own', 'colour = "red"\ninactivity_ms = "own', "sources.colour: is not known"),
