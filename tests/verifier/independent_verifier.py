@@ -1226,8 +1226,7 @@ class Verifier:
         held = body.keys() & (REVEALED | {"deal", "hands", "void"})
         need("11 opening", dealt_ or not done, "settled and not dealt")
         need("11 opening", held == due and body.get("deal", "") == round_.deal_hash, "fields, deal")
-        need("11 opening", rules, "ruleset")
-        if shown:
+        if shown and rules:
             salt, drawn = bytes.fromhex(body["salt"]), bytes.fromhex(body["transcript"])
             bound = sha(canonical(dealt_["deal"])), salt, len(drawn).to_bytes(2, "big"), drawn
             need("12 commitment", sha(b"rgs/commitment/v1\0", *bound).hex() == dealt_["commitment"], "hash")
@@ -1270,8 +1269,8 @@ class Verifier:
             if row["end"] == "time":
                 self.ran_out(row["open_time"], row["close_time"], int(round_.body["decision_ms"]))
             before, place = row["close_time"], place + (row["end"] != "paused")
-        need("26 windows", not done or place == len(phases), "a phase has no last window")
-        need("27 early", body["time"] >= before or not rows, "before the last window closed")
+        need("26 windows", not done or not phases or place == len(phases), "a phase has no last window")
+        need("27 early", body["time"] >= before, "before the last window closed, or before the deal")
         need("27 early", not rows or round_.latest <= rows[0]["open_time"], "a seat opened after the first window")
 
     def seat_opening(self, chain: SimpleNamespace, body: Body, seat: SimpleNamespace) -> None:
