@@ -4,18 +4,21 @@ lies.
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from certification import replay
-from tests.support.records.factory import RecordFactory, join
+from tests.support.records.factory import Body, RecordFactory, join
 from tests.support.records.lies import Planted, lie_at, put
 from tests.support.records.planted_tables import PLANTED_AT_TABLES
 from tests.support.records.table_lies import BOXES, LUGANO, SHARED, later
-from tests.support.records.table_stories import body_of, cut, every_kind, kept_lines, played
+from tests.support.records.table_stories import begun, body_of, cut, every_kind, kept_lines, played
+from tests.support.seeded import turn
 from tests.verifier import independent_verifier
 
 RULESETS = (SHARED, BOXES, LUGANO)
@@ -132,3 +135,148 @@ def test_both_name_the_check_of_a_lie(planted: Planted, verifiers: Verifiers) ->
     status, _, checks = verifiers.agree(factory, planted.exporting(factory))
     assert status == 1
     assert planted.check in checks
+
+
+# --- every field, every line ---
+
+KINDS = ("table_round", "table_seats", "table_deal", "table_final", "seat_opening", "seat_final")
+WORDS = {
+    "action": ("check", "play_4x", "fold"), "bet": ("ante", "blind", "play"), "by": ("player", "timer", "rule"),
+    "category": ("pair", "quads"), "end": ("time", "decided", "paused"), "outcome": ("fold", "tie"),
+    "party": ("rgs", "operator-1", "admin-1"), "phase": ("preflop", "flop", "river"), "result": ("push", "win"),
+    "reason": ("DECK_UNRECOVERABLE", "MALFUNCTION"), "status": ("settled", "void"),
+}  # fmt: skip
+VALUES = (
+    (r"[0-9a-f]{64}", ("0" * 64,)),
+    (r"[0-9]{1,18}", ("0", "1", "2", "9" * 18)),
+    (r"[0-9]{4}-.*Z", ("2026-11-18T11:06:45.000Z", "2027-11-18T11:06:44.000Z")),
+    (r"[2-9TJQKA][cdhs]", ("As", "2c")),
+    (r"#.*", ("#11:11:11",)),
+)
+LEFT_OUT = object()
+
+
+def instead_of(name: str | int, value: Any) -> list[Any]:
+    """What a liar may put in the place of a value."""
+    if isinstance(value, dict):
+        return [LEFT_OUT]
+    if isinstance(value, list):
+        return [LEFT_OUT, [], value[::-1], [*value, *value[:1]], value[:-1]]
+    if isinstance(value, bool):
+        return [not value]
+    words = WORDS.get(str(name), ())
+    found: list[Any] = [*words, *(other for form, others in VALUES if re.fullmatch(form, value) for other in others)]
+    return [other for other in found or [LEFT_OUT] if other != value]
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Each place in a document, and what may be put there."""
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in rows:
+        if path[:1] != ("deck",) or name in (0, 51):
+            yield from (((*path, name), other) for other in instead_of(name, inner))
+            yield from places(inner, (*path, name))
+
+
+def all_ends(lie: Callable[[str, int, Body], None] | None = None) -> RecordFactory:
+    """Two boxes: a round played, one void before its draw, one in mid-round, one whose deck nobody can open."""
+    story = begun(BOXES, lie, players=2)
+    story.play()
+    story.table.fix(story.one, story.stakes)
+    story.table.make_void(story.two)
+    for reason in ("MALFUNCTION", "DECK_UNRECOVERABLE"):
+        story.dealt()
+        story.table.window("preflop", {1: "play_4x"})
+        story.table.make_void(story.two, reason)
+        story.table.end_seats(story.one)
+    return story.end()
+
+
+def agree_on_fields(verifiers: Verifiers, first: int, step: int) -> None:
+    said: list[tuple[str, int, Body]] = []
+    all_ends(lambda kind, count, body: said.append((kind, count, copy.deepcopy(body))))
+    told = [
+        (kind, count, path, other)
+        for kind, count, body in said
+        if kind in KINDS
+        for path, other in places(body)
+        if path[0] not in ("instance", "kind", "link_no", "session_id", "statement_no")
+    ]
+    assert len(told) > 1_000
+    for kind, count, path, other in told[first::step]:
+
+        def lie(
+            reported: str, number: int, body: Any, at: Any = (kind, count), path: Any = path, other: Any = other
+        ) -> None:
+            if (reported, number) == at:
+                for name in path[:-1]:
+                    body = body[name]
+                if other is LEFT_OUT:
+                    del body[path[-1]]
+                else:
+                    body[path[-1]] = copy.deepcopy(other)
+
+        verifiers.agree(all_ends(lie))
+
+
+def test_they_agree_on_a_field_with_another_value(verifiers: Verifiers, pytestconfig: pytest.Config) -> None:
+    agree_on_fields(verifiers, turn(pytestconfig, 40), 40)
+
+
+@pytest.mark.slow_exhaustive
+def test_they_agree_on_every_field_with_another_value(verifiers: Verifiers) -> None:
+    agree_on_fields(verifiers, 0, 1)
+
+
+def agree_on_lines(verifiers: Verifiers, first: int, step: int) -> None:
+    """A line left out, repeated at once and at the end, moved, and everything from it on missing."""
+    factory = all_ends()
+    for export in (factory.export(), cut(factory), cut(factory, *KINDS)):
+        lines = export.splitlines(keepends=True)
+        start = 1 if b"export-scope" in lines[0] else 0  # a scope stands first
+        for place in range(start + first, len(lines), step):
+            before, line, behind = lines[:place], lines[place], lines[place + 1 :]
+            for changed in (
+                [*before, *behind],
+                [*before, line, line, *behind],
+                [*lines, line],
+                [*before, *behind, line],
+                [*before, *behind[:1], line, *behind[1:]],
+                [*before, *behind[:5], line, *behind[5:]],
+                before,
+            ):
+                verifiers.agree(factory, b"".join(changed))
+
+
+def test_they_agree_on_a_line_left_out_repeated_or_moved(verifiers: Verifiers, pytestconfig: pytest.Config) -> None:
+    agree_on_lines(verifiers, turn(pytestconfig, 20), 20)
+
+
+@pytest.mark.slow_exhaustive
+def test_they_agree_on_every_line_left_out_repeated_or_moved(verifiers: Verifiers) -> None:
+    agree_on_lines(verifiers, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "check"),
+    [
+        (b'"path":[]', "1 line"),
+        (b'"path": ["' + b"0" * 64 + b'"]', "1 line"),
+        (b'"path":["' + b"0" * 63 + b'"]', "1 line"),
+        (b'"path":[' + b",".join([b'"' + b"0" * 64 + b'"'] * 21) + b"]", "1 line"),
+        (b'"path":[' + b",".join([b'"' + b"0" * 64 + b'"'] * 20) + b"]", "28 seats"),
+    ],
+    ids=["empty", "spaced", "short hash", "21 hashes", "20 hashes"],
+)
+def test_they_agree_on_a_path_that_is_none(path: bytes, check: str, verifiers: Verifiers) -> None:
+    factory = played()
+    lines = [re.sub(rb'"path":\[[^]]*\]', path, line) for line in factory.lines]
+    assert check in verifiers.agree(factory, join(lines))[2]
+
+
+def test_they_agree_that_no_other_kind_has_a_path(verifiers: Verifiers) -> None:
+    factory = played()
+    lines = [
+        line.replace(b',"private":null', b',"path":["' + b"0" * 64 + b'"],"private":null') for line in factory.lines
+    ]
+    assert "1 line" in verifiers.agree(factory, join(lines))[2]

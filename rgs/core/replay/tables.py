@@ -163,8 +163,9 @@ class Tables:
             raise statement.failure(TABLE_DEAL, f"game code {body['game_code']} is that of another round of the table")
 
     def forget(self, round_: TableRound) -> None:
-        """Drop a round that nothing can name any more."""
-        self._rounds.pop(round_.hash, None)
+        """Drop a round that nothing can name any more; the same `table_round` a second time stays."""
+        if self._rounds.get(round_.hash) is round_:
+            del self._rounds[round_.hash]
         self._by_deal.pop(round_.deal, None)
         self._by_final.pop(round_.final, None)
 

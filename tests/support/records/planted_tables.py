@@ -78,6 +78,7 @@ RULES = (
     other_session(ruleset=LUGANO),
     other_session(jurisdiction="it-adm"),
     told("jurisdiction of another version", "8 rules", "table_round", 1, put("jurisdiction", value=LAW_BEFORE_TABLES)),
+    Planted("dealt sooner than the law allows", "8 rules", lies.faster_than_the_law),
     Planted("dealt after the session's time", "8 rules", partial(played, lie=limits(duration_ms="20000"))),
     Planted("more than the session may lose", "8 rules", partial(played, lie=limits(loss_minor="219"))),
     Planted("more than the session may stake", "8 rules", partial(played, lie=limits(stake_minor="219"))),

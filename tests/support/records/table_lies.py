@@ -181,6 +181,16 @@ def ended_twice(one: Story) -> None:
     one.table.end_seats(one.one)
 
 
+def faster_than_the_law() -> RecordFactory:
+    """Two rounds of one player within five seconds, in Great Britain."""
+    one = begun(players=1, jurisdiction="gb-ukgc")
+    one.table.betting_ms = one.table.decision_ms = 0
+    one.factory.now = partial(one.factory.now, 10)  # type: ignore[method-assign]
+    one.table.play(one.one, one.stakes, {})
+    one.table.play(one.one, one.stakes, {})
+    return one.end()
+
+
 def never_ended(one: Story) -> None:
     """The next round begins while one is open, and stays open."""
     one.dealt()

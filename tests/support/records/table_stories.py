@@ -80,8 +80,11 @@ def begun(
     factory = RecordFactory("tables", lie=lie, law_version=None)
     one, two = factory.start("rgs-1"), factory.start("rgs-2", "node-2")
     table = TableRecord(factory, "table-1", ruleset, jurisdiction, early_close)
-    opening = {"ruleset": ruleset, "jurisdiction": jurisdiction, "table": "table-1", **(of_session or {})}
-    seated = [factory.open(one, **opening) for _ in range(players)]
+    said = {"ruleset": ruleset, "jurisdiction": jurisdiction, "table": "table-1", **(of_session or {})}
+    seated = [
+        factory.open(one, said["ruleset"], jurisdiction=said["jurisdiction"], table=said["table"])
+        for _ in range(players)
+    ]
     for player in seated:
         factory.buy(one, player, 50_000)
     return Story(factory, one, two, table, seated)
