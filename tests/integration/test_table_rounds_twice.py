@@ -195,15 +195,15 @@ def all_ends(lie: Callable[[str, int, Body], None] | None = None) -> RecordFacto
 def agree_on_fields(verifiers: Verifiers, first: int, step: int) -> None:
     said: list[tuple[str, int, Body]] = []
     all_ends(lambda kind, count, body: said.append((kind, count, copy.deepcopy(body))))
-    told = [
+    changes = [
         (kind, count, path, other)
         for kind, count, body in said
         if kind in KINDS
         for path, other in places(body)
         if path[0] not in ("instance", "kind", "link_no", "session_id", "statement_no")
     ]
-    assert len(told) > 1_000
-    for kind, count, path, other in told[first::step]:
+    assert len(changes) > 1_000
+    for kind, count, path, other in changes[first::step]:
 
         def lie(
             reported: str, number: int, body: Any, at: Any = (kind, count), path: Any = path, other: Any = other

@@ -13,7 +13,7 @@ from rgs.core.rulesets import load_ruleset
 from tests.support.records import table_lies as lies
 from tests.support.records.lies import OTHER_ULID, RULES_OF_NOBODY, Change, Planted, Z, add, drop, lie_at, put, swap
 from tests.support.records.lying import limits
-from tests.support.records.table_lies import BOXES, LUGANO, SHARED, both, in_cut, later, of_void, story, told
+from tests.support.records.table_lies import BOXES, LUGANO, SHARED, both, in_cut, later, lie_in, of_void, story
 from tests.support.records.table_stories import cut, played, undealt
 
 LAW_BEFORE_TABLES = rules_object(load_jurisdiction("demo", 1))
@@ -33,12 +33,12 @@ def ended_by(index: int, end: str) -> Change:
 
 
 CHAIN = (
-    told("number 1 twice", "24 table", "table_round", 2, put("table_round_no", value="1")),
-    told("number 2 skipped", "24 table", "table_round", 2, put("table_round_no", value="3")),
-    told("begins with number 2", "24 table", "table_round", 1, put("table_round_no", value="2")),
-    told("previous of nothing", "24 table", "table_round", 2, put("previous", value=Z)),
-    told("a round before the first", "24 table", "table_round", 1, put("previous", value="1" * 64)),
-    told("bets before the end of the round before", "24 table", "table_round", 2, lies.betting_moved(-60_000)),
+    lie_in("number 1 twice", "24 table", "table_round", 2, put("table_round_no", value="1")),
+    lie_in("number 2 skipped", "24 table", "table_round", 2, put("table_round_no", value="3")),
+    lie_in("begins with number 2", "24 table", "table_round", 1, put("table_round_no", value="2")),
+    lie_in("previous of nothing", "24 table", "table_round", 2, put("previous", value=Z)),
+    lie_in("a round before the first", "24 table", "table_round", 1, put("previous", value="1" * 64)),
+    lie_in("bets before the end of the round before", "24 table", "table_round", 2, lies.betting_moved(-60_000)),
     in_cut(
         "previous of nothing, cut", "24 table", partial(played, lie=lie_at("table_round", 2, put("previous", value=Z)))
     ),
@@ -52,12 +52,12 @@ CHAIN = (
         "24 table",
         partial(played, lie=lie_at("table_round", 2, put("table_round_no", value="1"))),
     ),
-    told("seats of no round", "24 table", "table_seats", 2, put("table_round", value=Z)),
-    told("seats of another round's id", "24 table", "table_seats", 2, put("round_id", value=OTHER_ULID)),
-    told("deal of no round", "24 table", "table_deal", 2, put("deal", "table_round", value=Z)),
-    told("deal of another round's id", "24 table", "table_deal", 2, put("round_id", value=OTHER_ULID)),
-    told("final of no round", "24 table", "table_final", 2, put("table_round", value=Z)),
-    told("final of another round's id", "24 table", "table_final", 2, put("round_id", value=OTHER_ULID)),
+    lie_in("seats of no round", "24 table", "table_seats", 2, put("table_round", value=Z)),
+    lie_in("seats of another round's id", "24 table", "table_seats", 2, put("round_id", value=OTHER_ULID)),
+    lie_in("deal of no round", "24 table", "table_deal", 2, put("deal", "table_round", value=Z)),
+    lie_in("deal of another round's id", "24 table", "table_deal", 2, put("round_id", value=OTHER_ULID)),
+    lie_in("final of no round", "24 table", "table_final", 2, put("table_round", value=Z)),
+    lie_in("final of another round's id", "24 table", "table_final", 2, put("round_id", value=OTHER_ULID)),
     story("a second table_final", "24 table", lies.ended_twice),
     story("the round before has not ended", "24 table", lies.never_ended),
     story("a deal kept back", "28 seats", lies.never_ended_and_nobody_sat, SHARED),
@@ -65,10 +65,10 @@ CHAIN = (
 )
 
 RULES = (
-    told("ruleset of nobody at a table", "8 rules", "table_round", 1, put("ruleset", value=RULES_OF_NOBODY)),
-    told("jurisdiction of nobody at a table", "8 rules", "table_round", 1, put("jurisdiction", "sha256", value=Z)),
-    told("a solo game at a table", "8 rules", "table_round", 1, put("ruleset", value=SOLO)),
-    told(
+    lie_in("ruleset of nobody at a table", "8 rules", "table_round", 1, put("ruleset", value=RULES_OF_NOBODY)),
+    lie_in("jurisdiction of nobody at a table", "8 rules", "table_round", 1, put("jurisdiction", "sha256", value=Z)),
+    lie_in("a solo game at a table", "8 rules", "table_round", 1, put("ruleset", value=SOLO)),
+    lie_in(
         "early close under a law without it",
         "8 rules",
         "table_round",
@@ -77,84 +77,88 @@ RULES = (
     ),
     other_session(ruleset=LUGANO),
     other_session(jurisdiction="it-adm"),
-    told("jurisdiction of another version", "8 rules", "table_round", 1, put("jurisdiction", value=LAW_BEFORE_TABLES)),
+    lie_in(
+        "jurisdiction of another version", "8 rules", "table_round", 1, put("jurisdiction", value=LAW_BEFORE_TABLES)
+    ),
     Planted("dealt sooner than the law allows", "8 rules", lies.faster_than_the_law),
     Planted("dealt after the session's time", "8 rules", partial(played, lie=limits(duration_ms="20000"))),
     Planted("more than the session may lose", "8 rules", partial(played, lie=limits(loss_minor="219"))),
     Planted("more than the session may stake", "8 rules", partial(played, lie=limits(stake_minor="219"))),
-    told(
+    lie_in(
         "ante dearer than the ruleset's", "10 stakes", "table_round", 1, put("limits", 0, "max_minor", value="100002")
     ),
-    told("ante cheaper than the ruleset's", "10 stakes", "table_round", 1, put("limits", 0, "min_minor", value="8")),
-    told("limits that nothing meets", "10 stakes", "table_round", 1, put("limits", 0, "min_minor", value="1002")),
-    told("limits in another order", "10 stakes", "table_round", 1, swap("limits", 0, 1)),
-    told("no limits of trips", "10 stakes", "table_round", 1, drop("limits", 1)),
-    told("limits of the ante twice", "10 stakes", "table_round", 1, put("limits", 1, "bet", value="ante")),
-    told("limits of the blind", "10 stakes", "table_round", 1, put("limits", 1, "bet", value="blind")),
+    lie_in("ante cheaper than the ruleset's", "10 stakes", "table_round", 1, put("limits", 0, "min_minor", value="8")),
+    lie_in("limits that nothing meets", "10 stakes", "table_round", 1, put("limits", 0, "min_minor", value="1002")),
+    lie_in("limits in another order", "10 stakes", "table_round", 1, swap("limits", 0, 1)),
+    lie_in("no limits of trips", "10 stakes", "table_round", 1, drop("limits", 1)),
+    lie_in("limits of the ante twice", "10 stakes", "table_round", 1, put("limits", 1, "bet", value="ante")),
+    lie_in("limits of the blind", "10 stakes", "table_round", 1, put("limits", 1, "bet", value="blind")),
     story("a stake above the table's limits", "10 stakes", lies.dearer_than_the_table),
-    told("a stake below the table's limits", "10 stakes", "table_round", 1, put("limits", 0, "min_minor", value="102")),
+    lie_in(
+        "a stake below the table's limits", "10 stakes", "table_round", 1, put("limits", 0, "min_minor", value="102")
+    ),
 )
 
 DEAL = (
-    told("two hands that all share", "25 table deal", "table_round", 1, put("hands", value="2"), SHARED),
-    told("eight hands for seven boxes", "25 table deal", "table_round", 1, put("hands", value="8")),
-    told("65 leaves", "25 table deal", "table_round", 1, put("leaves", value="65")),
-    told("32 leaves", "25 table deal", "table_round", 1, put("leaves", value="32")),
-    told("2 million leaves", "25 table deal", "table_round", 1, put("leaves", value="2097152")),
-    told("more leaves than memory", "25 table deal", "table_round", 1, put("leaves", value="576460752303423488")),
-    told("code of another second", "25 table deal", "table_round", 1, put("game_code", value="#00:00:00")),
+    lie_in("two hands that all share", "25 table deal", "table_round", 1, put("hands", value="2"), SHARED),
+    lie_in("eight hands for seven boxes", "25 table deal", "table_round", 1, put("hands", value="8")),
+    lie_in("65 leaves", "25 table deal", "table_round", 1, put("leaves", value="65")),
+    lie_in("32 leaves", "25 table deal", "table_round", 1, put("leaves", value="32")),
+    lie_in("2 million leaves", "25 table deal", "table_round", 1, put("leaves", value="2097152")),
+    lie_in("more leaves than memory", "25 table deal", "table_round", 1, put("leaves", value="576460752303423488")),
+    lie_in("code of another second", "25 table deal", "table_round", 1, put("game_code", value="#00:00:00")),
     Planted("one code twice", "25 table deal", lies.one_code_twice, lies.only_rounds),
     story("dealt twice", "25 table deal", lies.dealt_twice),
     story("dealt after its end", "25 table deal", lies.dealt_after_its_end),
     story("two rounds under one id", "25 table deal", lies.with_the_same_id),
-    told("dealt by another instance", "25 table deal", "table_deal", 1, put("deal", "instance", value="rgs-2")),
-    told("another shuffle", "25 table deal", "table_deal", 1, put("deal", "shuffle", value="riffle/v1")),
-    told("an opening of no deal", "25 table deal", "seat_opening", 2, put("deal", value=Z)),
-    told("an opening of another round", "25 table deal", "seat_opening", 2, put("round_id", value=OTHER_ULID)),
+    lie_in("dealt by another instance", "25 table deal", "table_deal", 1, put("deal", "instance", value="rgs-2")),
+    lie_in("another shuffle", "25 table deal", "table_deal", 1, put("deal", "shuffle", value="riffle/v1")),
+    lie_in("an opening of no deal", "25 table deal", "seat_opening", 2, put("deal", value=Z)),
+    lie_in("an opening of another round", "25 table deal", "seat_opening", 2, put("round_id", value=OTHER_ULID)),
     in_cut("no deal in cut files", "25 table deal", played, "table_round", "table_final"),
-    told("a draw twice", "20 draws", "table_deal", 2, put("deal", "draw_no", value="2")),
-    told("a draw skipped", "20 draws", "table_deal", 1, put("deal", "draw_no", value="3")),
+    lie_in("a draw twice", "20 draws", "table_deal", 2, put("deal", "draw_no", value="2")),
+    lie_in("a draw skipped", "20 draws", "table_deal", 1, put("deal", "draw_no", value="3")),
 )
 
 WINDOWS = (
-    told("betting shorter than due", "26 windows", "table_round", 1, put("betting_ms", value="20001")),
-    told("betting open for too long", "26 windows", "table_round", 1, put("betting_ms", value="9999")),
-    told(
+    lie_in("betting shorter than due", "26 windows", "table_round", 1, put("betting_ms", value="20001")),
+    lie_in("betting open for too long", "26 windows", "table_round", 1, put("betting_ms", value="9999")),
+    lie_in(
         "betting closed before it opened",
         "26 windows",
         "table_round",
         1,
         both(put("betting_ms", value="0"), later("betting_close_time", ms=-20_001)),
     ),
-    told("a decision window shorter than due", "26 windows", "table_round", 1, put("decision_ms", value="15001")),
-    told("a decision window much longer", "26 windows", "table_round", 1, put("decision_ms", value="4999")),
-    told("decided where no window may end early", "26 windows", "table_final", 1, ended_by(0, "decided")),
-    told(
+    lie_in("a decision window shorter than due", "26 windows", "table_round", 1, put("decision_ms", value="15001")),
+    lie_in("a decision window much longer", "26 windows", "table_round", 1, put("decision_ms", value="4999")),
+    lie_in("decided where no window may end early", "26 windows", "table_final", 1, ended_by(0, "decided")),
+    lie_in(
         "phases in another order",
         "26 windows",
         "table_final",
         1,
         both(put("windows", 0, "phase", value="flop"), put("windows", 1, "phase", value="preflop")),
     ),
-    told("a phase twice", "26 windows", "table_final", 1, put("windows", 1, "phase", value="preflop")),
-    told("a phase left out", "26 windows", "table_final", 1, drop("windows", 2)),
-    told("a pause that ends a phase", "26 windows", "table_final", 1, ended_by(2, "paused")),
+    lie_in("a phase twice", "26 windows", "table_final", 1, put("windows", 1, "phase", value="preflop")),
+    lie_in("a phase left out", "26 windows", "table_final", 1, drop("windows", 2)),
+    lie_in("a pause that ends a phase", "26 windows", "table_final", 1, ended_by(2, "paused")),
     story("a pause, and no whole window after it", "26 windows", lies.paused_without_a_whole_window),
-    told(
+    lie_in(
         "a window opens before the one before closed",
         "26 windows",
         "table_final",
         1,
         later("windows", 1, "open_time", ms=-101),
     ),
-    told(
+    lie_in(
         "the first window opens before the deal",
         "26 windows",
         "table_final",
         1,
         later("windows", 0, "open_time", ms=-4_000),
     ),
-    told(
+    lie_in(
         "a window closes before it opens",
         "26 windows",
         "table_final",
@@ -176,17 +180,17 @@ WINDOWS = (
             ),
         ),
     ),
-    told("a decision before its window", "26 windows", "seat_final", 1, lies.decided_at(0, ms=-20)),
-    told(
+    lie_in("a decision before its window", "26 windows", "seat_final", 1, lies.decided_at(0, ms=-20)),
+    lie_in(
         "a decision in another phase's window",
         "26 windows",
         "seat_final",
         2,
         lies.decided_at(1, ms=15_100),
     ),
-    told("a timer before the end", "26 windows", "seat_final", 2, lies.decided_at(0, ms=-1)),
-    told("a timer after the end", "26 windows", "seat_final", 2, lies.decided_at(0, ms=1)),
-    told("decided by rule", "26 windows", "seat_final", 2, lies.bound(put("actions", 0, "by", value="rule"))),
+    lie_in("a timer before the end", "26 windows", "seat_final", 2, lies.decided_at(0, ms=-1)),
+    lie_in("a timer after the end", "26 windows", "seat_final", 2, lies.decided_at(0, ms=1)),
+    lie_in("decided by rule", "26 windows", "seat_final", 2, lies.bound(put("actions", 0, "by", value="rule"))),
     Planted(
         "a timer where all had decided",
         "26 windows",
@@ -195,13 +199,13 @@ WINDOWS = (
 )
 
 EARLY = (
-    told("fixed before betting closed", "27 early", "table_round", 1, later("time", ms=-10_000)),
-    told("dealt before betting closed", "27 early", "table_deal", 1, later("time", ms=-10_000)),
-    told("a seat before the deal", "27 early", "seat_opening", 1, later("time", ms=-5_000)),
+    lie_in("fixed before betting closed", "27 early", "table_round", 1, later("time", ms=-10_000)),
+    lie_in("dealt before betting closed", "27 early", "table_deal", 1, later("time", ms=-10_000)),
+    lie_in("a seat before the deal", "27 early", "seat_opening", 1, later("time", ms=-5_000)),
     story("a card shown before the seats are given", "27 early", lies.opened_after_the_first_window),
-    told("ended before the last window closed", "27 early", "table_final", 1, later("time", ms=-10_000)),
+    lie_in("ended before the last window closed", "27 early", "table_final", 1, later("time", ms=-10_000)),
     of_void("void before its window closed", "27 early", "table_final", later("windows", 0, "close_time", ms=9_000)),
-    told("a seat's final of no table_final", "27 early", "seat_final", 2, put("table_final", value=Z)),
+    lie_in("a seat's final of no table_final", "27 early", "seat_final", 2, put("table_final", value=Z)),
     story("a seat's final before the table's", "27 early", lies.final_before_the_tables),
     in_cut("no table_final in cut files", "27 early", played, "table_round", "table_deal"),
 )
@@ -215,20 +219,20 @@ SEATS = (
     story("a box dropped", "28 seats", lies.dropped),
     story("places exchanged", "28 seats", lies.replaced, SHARED),
     story("two players on one seat", "28 seats", lies.one_seat_twice),
-    told("a root of nothing", "28 seats", "table_round", 1, put("seats_root", value=Z)),
+    lie_in("a root of nothing", "28 seats", "table_round", 1, put("seats_root", value=Z)),
     in_cut(
         "a root of nothing, cut", "28 seats", partial(played, lie=lie_at("table_round", 1, put("seats_root", value=Z)))
     ),
-    told("too many leaves", "28 seats", "table_round", 1, put("leaves", value="128")),
-    told("another salt", "28 seats", "table_seats", 1, put("salt", value=Z)),
-    told("a seat more", "28 seats", "table_seats", 1, add("seats", by=1)),
-    told("a seat more at a shared hand", "28 seats", "table_seats", 1, add("seats", by=1), SHARED),
-    told("a seat less", "28 seats", "table_seats", 1, add("seats", by=-1)),
-    told("a seat less at a shared hand", "28 seats", "table_seats", 1, add("seats", by=-1), SHARED),
-    told("more seats than boxes", "28 seats", "table_seats", 1, put("seats", value="8")),
-    told("more seats than any table has", "28 seats", "table_seats", 1, put("seats", value="1048577"), SHARED),
-    told("more seats than memory", "28 seats", "table_seats", 1, put("seats", value="9" * 18), SHARED),
-    told("a hand less", "28 seats", "table_round", 1, put("hands", value="2")),
+    lie_in("too many leaves", "28 seats", "table_round", 1, put("leaves", value="128")),
+    lie_in("another salt", "28 seats", "table_seats", 1, put("salt", value=Z)),
+    lie_in("a seat more", "28 seats", "table_seats", 1, add("seats", by=1)),
+    lie_in("a seat more at a shared hand", "28 seats", "table_seats", 1, add("seats", by=1), SHARED),
+    lie_in("a seat less", "28 seats", "table_seats", 1, add("seats", by=-1)),
+    lie_in("a seat less at a shared hand", "28 seats", "table_seats", 1, add("seats", by=-1), SHARED),
+    lie_in("more seats than boxes", "28 seats", "table_seats", 1, put("seats", value="8")),
+    lie_in("more seats than any table has", "28 seats", "table_seats", 1, put("seats", value="1048577"), SHARED),
+    lie_in("more seats than memory", "28 seats", "table_seats", 1, put("seats", value="9" * 18), SHARED),
+    lie_in("a hand less", "28 seats", "table_round", 1, put("hands", value="2")),
     story("eight seats", "28 seats", lies.eight_seats),
     story("counted twice", "28 seats", lies.counted_twice),
     story("counted after the deal", "28 seats", lies.counted_after_the_deal),
@@ -243,12 +247,12 @@ SEATS = (
 )
 
 CARDS = (
-    told("a final of no deal", "11 opening", "table_final", 1, put("deal", value=Z)),
+    lie_in("a final of no deal", "11 opening", "table_final", 1, put("deal", value=Z)),
     *(
-        told(f"settled without {name}", "11 opening", "table_final", 1, drop(name))
+        lie_in(f"settled without {name}", "11 opening", "table_final", 1, drop(name))
         for name in ("deal", "deck", "cards", "hands", "salt", "transcript")
     ),
-    told(
+    lie_in(
         "settled and void",
         "11 opening",
         "table_final",
@@ -260,40 +264,40 @@ CARDS = (
         "11 opening",
         partial(undealt, lie_at("table_final", 1, both(put("status", value="settled"), drop("void")))),
     ),
-    told("another commitment of the table", "12 commitment", "table_deal", 1, put("commitment", value=Z)),
-    told("another salt of the table", "12 commitment", "table_final", 1, put("salt", value=Z)),
+    lie_in("another commitment of the table", "12 commitment", "table_deal", 1, put("commitment", value=Z)),
+    lie_in("another salt of the table", "12 commitment", "table_final", 1, put("salt", value=Z)),
     Planted("a byte too many at the table", "13 transcript", lies.a_byte_too_many),
-    told("two cards of the table's deck swapped", "13 transcript", "table_final", 1, swap("deck", 0, 51)),
-    told("another board", "14 cards", "table_final", 1, lambda body: body["cards"]["board"].reverse()),
-    told(
+    lie_in("two cards of the table's deck swapped", "13 transcript", "table_final", 1, swap("deck", 0, 51)),
+    lie_in("another board", "14 cards", "table_final", 1, lambda body: body["cards"]["board"].reverse()),
+    lie_in(
         "a player's cards at a table of boxes",
         "14 cards",
         "table_final",
         1,
         put("cards", "hole_cards", value=["As", "Ac"]),
     ),
-    told("no player's cards at a shared hand", "14 cards", "table_final", 1, drop("cards", "hole_cards"), SHARED),
-    told("the dealer does not qualify", "16 hands", "table_final", 1, lies.other_flag("hands", "dealer_qualifies")),
-    told("no player's hand at a shared hand", "16 hands", "table_final", 1, drop("hands", "player_hand"), SHARED),
+    lie_in("no player's cards at a shared hand", "14 cards", "table_final", 1, drop("cards", "hole_cards"), SHARED),
+    lie_in("the dealer does not qualify", "16 hands", "table_final", 1, lies.other_flag("hands", "dealer_qualifies")),
+    lie_in("no player's hand at a shared hand", "16 hands", "table_final", 1, drop("hands", "player_hand"), SHARED),
 )
 
 SEAT_LINKS = (
-    told("stage 2 of a seat", "7 session", "seat_opening", 1, put("round_no", value="2")),
+    lie_in("stage 2 of a seat", "7 session", "seat_opening", 1, put("round_no", value="2")),
     Planted("sessions of another table", "9 deal", partial(played, of_session={"table": "table-2"})),
-    told("seat of another session", "9 deal", "seat_opening", 1, put("seat", "session_id", value=OTHER_ULID)),
-    told("seat behind the hands", "9 deal", "seat_opening", 3, put("seat", "seat_no", value="4")),
-    told("balance before the seat", "18 balance", "seat_opening", 1, add("balance_before_minor", by=1)),
-    told("balance after the seat", "18 balance", "seat_opening", 1, add("balance_after_minor", by=1)),
-    told("a seat's final of no opening", "11 opening", "seat_final", 1, put("opening", value=Z)),
-    told("a seat's final of another seat", "11 opening", "seat_final", 1, put("seat_no", value="2")),
-    told("a void seat in a settled round", "11 opening", "seat_final", 1, put("status", value="void")),
-    told("no cards of a box", "11 opening", "seat_final", 1, drop("hole_cards")),
-    told("cards of a shared hand", "11 opening", "seat_final", 1, put("hole_cards", value=["As", "Ac"]), SHARED),
-    told("another seat's cards", "14 cards", "seat_final", 1, put("hole_cards", value=["As", "Ac"])),
-    told("a seat's timer plays", "15 actions", "seat_final", 1, put("actions", 0, "by", value="timer")),
-    told("a seat's actions of another opening", "15 actions", "seat_final", 1, put("actions_hash", value=Z)),
-    told("a seat wins", "16 hands", "seat_final", 2, lies.other_outcome),
-    told(
+    lie_in("seat of another session", "9 deal", "seat_opening", 1, put("seat", "session_id", value=OTHER_ULID)),
+    lie_in("seat behind the hands", "9 deal", "seat_opening", 3, put("seat", "seat_no", value="4")),
+    lie_in("balance before the seat", "18 balance", "seat_opening", 1, add("balance_before_minor", by=1)),
+    lie_in("balance after the seat", "18 balance", "seat_opening", 1, add("balance_after_minor", by=1)),
+    lie_in("a seat's final of no opening", "11 opening", "seat_final", 1, put("opening", value=Z)),
+    lie_in("a seat's final of another seat", "11 opening", "seat_final", 1, put("seat_no", value="2")),
+    lie_in("a void seat in a settled round", "11 opening", "seat_final", 1, put("status", value="void")),
+    lie_in("no cards of a box", "11 opening", "seat_final", 1, drop("hole_cards")),
+    lie_in("cards of a shared hand", "11 opening", "seat_final", 1, put("hole_cards", value=["As", "Ac"]), SHARED),
+    lie_in("another seat's cards", "14 cards", "seat_final", 1, put("hole_cards", value=["As", "Ac"])),
+    lie_in("a seat's timer plays", "15 actions", "seat_final", 1, put("actions", 0, "by", value="timer")),
+    lie_in("a seat's actions of another opening", "15 actions", "seat_final", 1, put("actions_hash", value=Z)),
+    lie_in("a seat wins", "16 hands", "seat_final", 2, lies.other_outcome),
+    lie_in(
         "a seat's hand at a shared hand",
         "16 hands",
         "seat_final",
@@ -301,10 +305,10 @@ SEAT_LINKS = (
         put("outcome", "player_hand", value={"best5": ["As"], "category": "pair"}),
         SHARED,
     ),
-    told(
+    lie_in(
         "a bet of a seat returns more", "17 settlement", "seat_final", 1, add("settlement", 0, "returned_minor", by=2)
     ),
-    told("a seat staked more", "18 balance", "seat_final", 1, add("staked_minor", by=1)),
+    lie_in("a seat staked more", "18 balance", "seat_final", 1, add("staked_minor", by=1)),
 )
 
 VOIDS = (

@@ -59,7 +59,7 @@ def betting_moved(ms: int) -> Change:
     return change
 
 
-def told(name: str, check: str, kind: str, nth: int, change: Change, ruleset: str = BOXES) -> Planted:
+def lie_in(name: str, check: str, kind: str, nth: int, change: Change, ruleset: str = BOXES) -> Planted:
     """A lie in one statement of two rounds that are played."""
     return Planted(name, check, partial(played, ruleset, lie_at(kind, nth, change)))
 
@@ -74,14 +74,12 @@ def in_cut(name: str, check: str, build: Callable[[], RecordFactory], *kinds: st
     return Planted(name, check, build, lambda factory: cut(factory, *kinds))
 
 
-def story(
-    name: str, check: str, tell: Callable[[Story], None], ruleset: str = BOXES, *, early: bool = False
-) -> Planted:
+def story(name: str, check: str, lie: Callable[[Story], None], ruleset: str = BOXES, *, early: bool = False) -> Planted:
     """A fault that needs a story of its own, before which nothing was played."""
 
     def build() -> RecordFactory:
         one = begun(ruleset, early_close=early)
-        tell(one)
+        lie(one)
         return one.end()
 
     return Planted(name, check, build)
