@@ -1135,9 +1135,11 @@ class Verifier:
         if before and (self.whole or not before.unanswered):
             self.table_rounds.pop(before.hash, None)
             self.deals.pop(before.deal_hash, None)
+        fits_deck = rules and int(body["hands"]) <= (1 if rules.shared else rules.seats)
         round_ = SimpleNamespace(
-            hash=reported.hash, body=body, rules=rules, table=table, seats=None, salt=b"", dealt=None, deal_hash="",
-            final=None, final_hash="", deck=None, leaves={}, unanswered=set(), left=False, latest="", followed=False,
+            hash=reported.hash, body=body, rules=rules if fits_deck else None, table=table, seats=None, salt=b"",
+            dealt=None, deal_hash="", final=None, final_hash="", deck=None, leaves={}, unanswered=set(), left=False,
+            latest="", followed=False,
         )  # fmt: skip
         table.round, table.number = round_, max(was, int(body["table_round_no"]))
         self.table_rounds[reported.hash] = round_
@@ -1279,7 +1281,7 @@ class Verifier:
         if round_ is None or round_.body["round_id"] != body["round_id"]:
             raise FaultError("25 table deal", "its table_deal is not here, or of another round")
         table, rules = round_.body, round_.rules
-        need("25 table deal", rules, "a ruleset that is not known")
+        need("25 table deal", rules, "a ruleset that is not known, or too many hands")
         need("27 early", body["time"] >= round_.dealt["time"], "before the deal")
         need("8 rules", chain.rules in (None, table["ruleset"]), "ruleset")
         need("8 rules", chain.jurisdiction in (None, table["jurisdiction"]), "jurisdiction")
@@ -1327,7 +1329,8 @@ class Verifier:
         due |= {"would_have_been", "would_have_outcome"} if shown and not done else set()
         held = body.keys() & {"hole_cards", "outcome", "would_have_been", "would_have_outcome"}
         need("11 opening", body["status"] == final["status"] and held == due, "status, fields")
-        cards = dealt(rules, deck or FACES, int(round_.body["hands"]), int(body["seat_no"]))
+        hands = int(round_.body["hands"])
+        cards = dealt(rules, deck or FACES, hands, int(body["seat_no"]) if hands > 1 else 1)
         need("14 cards", not own or not shown or body["hole_cards"] == cards["hole_cards"], "cards")
         bets, phase, folded = self.decisions(body, seat, bytes.fromhex(seat.hash), done)
         self.in_windows(body, final["windows"])

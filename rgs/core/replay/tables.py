@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from rgs.core.cards import format_card
-from rgs.core.errors import RgsError, VerificationError
+from rgs.core.errors import VerificationError
 from rgs.core.games.dealing import Dealt, dealt_cards
 from rgs.core.games.settling import Showdown, showdown
 from rgs.core.replay.checks import (
@@ -55,6 +55,7 @@ class TableRound:
     body: Body
     """Of the `table_round`."""
     ruleset: Ruleset | None
+    """None if it is not known, or cannot deal so many hands: then no card can be compared."""
     seats: int = 0
     salt: str = ""
     deal: str = ""
@@ -125,7 +126,6 @@ class Tables:
         self._rounds: dict[str, TableRound] = {}
         """By the hash of the `table_round`."""
         self._by_deal: dict[str, str] = {}
-        self._by_final: dict[str, str] = {}
 
     def of_deal(self, deal: str) -> TableRound | None:
         """The round of a `table_deal`, by its hash."""
@@ -151,14 +151,14 @@ class Tables:
         known, before = TableState(**asdict(state)), self._rounds.get(state.round)
         if before is not None:
             before.is_followed = True
-        made = TableRound(statement.hash, body, rulebook.ruleset(body["ruleset"]))
+        made = TableRound(statement.hash, body, _usable_ruleset(body, rulebook))
         self._rounds[statement.hash] = made
         is_same_second = body["betting_open_time"][:19] == state.second
         state.codes = (state.codes if is_same_second else frozenset()) | {body["game_code"]}
         state.second = body["betting_open_time"][:19]
         state.last_no, state.round = max(int(body["table_round_no"]), state.last_no), statement.hash
         _verify_order(statement, known, before, is_whole=is_whole)
-        _verify_fixed(statement, made, rulebook)
+        _verify_fixed(statement, rulebook)
         if body["game_code"] in known.codes and is_same_second:
             raise statement.failure(TABLE_DEAL, f"game code {body['game_code']} is that of another round of the table")
 
@@ -167,7 +167,6 @@ class Tables:
         if self._rounds.get(round_.hash) is round_:
             del self._rounds[round_.hash]
         self._by_deal.pop(round_.deal, None)
-        self._by_final.pop(round_.final, None)
 
     # --- table_seats, table_deal -------------------------------------------------------------------------------------
 
@@ -251,7 +250,6 @@ class Tables:
         if round_.final:
             raise statement.failure(TABLE, "the round had ended before")
         round_.final, round_.final_body = statement.hash, body
-        self._by_final[statement.hash] = round_.hash
         state = self._tables[round_.table]
         if state.round == round_.hash:
             state.head, state.end_time = statement.hash, body["time"]
@@ -307,13 +305,11 @@ class Tables:
         }
         for row in state["rounds"]:
             leaves = {int(seat_no): bytes.fromhex(leaf) for seat_no, leaf in row["leaves"].items()}
-            ruleset = rulebook.ruleset(row["body"]["ruleset"])
+            ruleset = _usable_ruleset(row["body"], rulebook)
             one = TableRound(**{**row, "deck": tuple(row["deck"]), "leaves": leaves, "ruleset": ruleset})
             self._rounds[one.hash] = one
             if one.deal:
                 self._by_deal[one.deal] = one.hash
-            if one.final:
-                self._by_final[one.final] = one.hash
 
 
 def _root(round_: TableRound) -> str:
@@ -345,12 +341,20 @@ def _verify_order(statement: Statement, state: TableState, before: TableRound | 
 # --- (8) (10) (25) (26) of a table_round ---
 
 
-def _verify_fixed(statement: Statement, round_: TableRound, rulebook: Rulebook) -> None:
-    body, ruleset = statement.body, round_.ruleset
+def _hands_max(ruleset: Ruleset) -> int:
+    return 1 if ruleset.hole_cards == "shared" else ruleset.max_seats
+
+
+def _usable_ruleset(body: Body, rulebook: Rulebook) -> Ruleset | None:
+    ruleset = rulebook.ruleset(body["ruleset"])
+    return ruleset if ruleset is not None and int(body["hands"]) <= _hands_max(ruleset) else None
+
+
+def _verify_fixed(statement: Statement, rulebook: Rulebook) -> None:
+    body = statement.body
+    ruleset = rulebook.ruleset(body["ruleset"])
     if ruleset is None:
-        raise statement.failure(
-            RULES, f"ruleset {body['ruleset']['id']} version {body['ruleset']['version']} is not known"
-        )
+        raise statement.failure(RULES, f"ruleset {body['ruleset']['id']} {body['ruleset']['version']} is not known")
     jurisdiction = rulebook.jurisdiction(body["jurisdiction"])
     if jurisdiction is None:
         raise statement.failure(RULES, f"jurisdiction {body['jurisdiction']['id']} is not known")
@@ -360,9 +364,8 @@ def _verify_fixed(statement: Statement, round_: TableRound, rulebook: Rulebook) 
         raise statement.failure(RULES, f"{jurisdiction.id} does not allow a window to end early")
     _verify_limits(statement, ruleset)
     hands, leaves = int(body["hands"]), int(body["leaves"])
-    most = 1 if ruleset.hole_cards == "shared" else ruleset.max_seats
-    if hands > most:
-        raise statement.failure(TABLE_DEAL, f"{hands} hands where at most {most} may be dealt")
+    if hands > _hands_max(ruleset):
+        raise statement.failure(TABLE_DEAL, f"{hands} hands where at most {_hands_max(ruleset)} may be dealt")
     if leaves & (leaves - 1) or not LEAVES_MIN <= leaves <= SEATS_MAX:
         raise statement.failure(TABLE_DEAL, f"a tree of {leaves} leaves, not a power of two from {LEAVES_MIN}")
     opened, closed = body["betting_open_time"], body["betting_close_time"]
@@ -427,10 +430,7 @@ def _verified_deck(statement: Statement, round_: TableRound, ruleset: Ruleset) -
         raise statement.failure(TRANSCRIPT, str(error)) from None
     if _faces(deck) != body["deck"]:
         raise statement.failure(TRANSCRIPT, "the transcript gives another deck")
-    try:
-        dealt = dealt_cards(ruleset, deck, round_.hands)
-    except (RgsError, IndexError):  # pragma: no cover - check 25 has refused such a number of hands
-        raise statement.failure(CARDS, f"{round_.hands} hands cannot be dealt") from None
+    dealt = dealt_cards(ruleset, deck, round_.hands)
     is_shared = ruleset.hole_cards == "shared"
     expected = {
         "board": _faces(dealt.board),

@@ -102,6 +102,7 @@ RULES = (
 DEAL = (
     lie_in("two hands that all share", "25 table deal", "table_round", 1, put("hands", value="2"), SHARED),
     lie_in("eight hands for seven boxes", "25 table deal", "table_round", 1, put("hands", value="8")),
+    lie_in("more hands than memory", "25 table deal", "table_round", 1, put("hands", value="9" * 18)),
     lie_in("65 leaves", "25 table deal", "table_round", 1, put("leaves", value="65")),
     lie_in("32 leaves", "25 table deal", "table_round", 1, put("leaves", value="32")),
     lie_in("2 million leaves", "25 table deal", "table_round", 1, put("leaves", value="2097152")),
@@ -233,7 +234,7 @@ SEATS = (
     lie_in("more seats than any table has", "28 seats", "table_seats", 1, put("seats", value="1048577"), SHARED),
     lie_in("more seats than memory", "28 seats", "table_seats", 1, put("seats", value="9" * 18), SHARED),
     lie_in("a hand less", "28 seats", "table_round", 1, put("hands", value="2")),
-    story("eight seats", "28 seats", lies.eight_seats),
+    story("eight seats", "25 table deal", lies.eight_seats),
     story("counted twice", "28 seats", lies.counted_twice),
     story("counted after the deal", "28 seats", lies.counted_after_the_deal),
     story("counted after the end", "28 seats", lies.counted_after_its_end),
