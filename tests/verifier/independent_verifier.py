@@ -52,7 +52,7 @@ TEXTS = {
     "note": r"[ -!#-\[\]-~]{0,200}", "subject": r"[ -!#-\[\]-~]{1,200}", "reference": r"[ -!#-\[\]-~]{0,256}",
     "flag": "", "result": "win|lose|push", "by": "player|timer|rule", "phase": "preflop|flop|river",
     "status": "settled|void", "action": "check|play_4x|play_3x|play_2x|play_1x|call|fold",
-    "way": "debit|credit", "mode": "seamless",
+    "way": "debit|credit", "mode": "seamless", "ending": "time|decided|paused",
     "winner": "player|dealer|tie|fold",
     "category": "high_card|pair|two_pair|trips|straight|flush|full_house|quads|straight_flush|royal_flush",
 }
@@ -79,6 +79,14 @@ BLOCK currency?:currency operator_reference?:reference player?:reference reason?
 PRIVATE block:BLOCK salt:hash
 SPAN first:pos instance:name last:pos
 LINKS first:pos last:pos session_id:ulid
+LIMIT bet:bet max_minor:pos min_minor:pos
+DRAWN draw_no:pos instance:name reseed_counter:pos shuffle:shuffle table_round:hash
+WINDOW close_time:time end:ending open_time:time phase:phase
+SHOWN board:5*card burns:4*card dealer_cards:2*card hole_cards?:2*card
+HANDS dealer_hand:HAND dealer_qualifies:flag flop_hand?:HAND player_hand?:HAND
+TABLEVOID approvals:2*APPROVAL malfunction:hash reason:code
+BOXSEAT bets:8*BET box?:pos seat_no:pos session_id:ulid
+SEATOUTCOME flop_hand?:HAND outcome:winner player_hand?:HAND
 CHECKPOINT origin:origin root:hash size:int
 root.root_key previous?:hash public_key:hash
 root.node_key development:flag node:name public_key:hash
@@ -96,6 +104,13 @@ instance.discarded_draw N draw_no:pos reason:code reseed_counter:pos round_id?:u
 instance.event N actor?:name after?:note before?:note code:code reason?:code round_id?:ulid session_id?:ulid
 . subject?:subject
 instance.artifact N bytes:pos name:file sha256:hash
+instance.table_round N betting_close_time:time betting_ms:int betting_open_time:time config:hash decision_ms:int
+. early_close:flag game_code:gamecode hands:pos jurisdiction:RULES leaves:pos limits:8*LIMIT previous:hash
+. round_id:ulid ruleset:RULES seats_root:hash table:name table_round_no:pos
+instance.table_seats N round_id:ulid salt:hash seats:pos table_round:hash
+instance.table_deal N commitment:hash deal:DRAWN round_id:ulid
+instance.table_final N cards?:SHOWN deal?:hash deck?:52*card hands?:HANDS round_id:ulid salt?:hash status:status
+. table_round:hash transcript?:bytes void?:TABLEVOID windows:64*WINDOW
 instance.session_open L currency:currency funding?:mode jurisdiction:RULES limits?:LIMITS operator:name private:hash
 . ruleset:RULES table?:name test_regulator:flag
 instance.purchase L amount_minor:pos balance_after_minor:int balance_before_minor:int bought_minor:pos
@@ -106,6 +121,12 @@ instance.round_opening L balance_after_minor:int balance_before_minor:pos commit
 instance.round_final L actions:8*ACTION actions_hash:hash balance_after_minor:int balance_before_minor:pos cards?:CARDS
 . deck?:52*card opening:hash outcome?:OUTCOME returned_minor:int round_id:ulid salt?:hash seat_no:pos settlement?:8*ROW
 . round_no:pos staked_minor:pos status:status transcript?:bytes void?:VOID
+instance.seat_opening L balance_after_minor:int balance_before_minor:pos deal:hash round_id:ulid round_no:pos
+. seat:BOXSEAT
+instance.seat_final L actions:8*ACTION actions_hash:hash balance_after_minor:int balance_before_minor:pos
+. hole_cards?:2*card opening:hash outcome?:SEATOUTCOME returned_minor:int round_id:ulid round_no:pos seat_no:pos
+. settlement:8*ROW staked_minor:pos status:status table_final:hash would_have_been?:8*ROW
+. would_have_outcome?:SEATOUTCOME
 instance.participation_end L bought_minor:pos paid_out_minor:int participation_id:ulid private:hash returned_minor:int
 . rounds:int staked_minor:int
 instance.session_close L reason:code rounds:int
@@ -171,6 +192,15 @@ def half(size: int) -> int:
 def tree_root(leaves: list[bytes]) -> bytes:
     left = half(len(leaves)) if len(leaves) > 1 else 0
     return sha(b"\1", tree_root(leaves[:left]), tree_root(leaves[left:])) if left else leaves[0]
+
+
+def leaves_for(seats: int) -> int:
+    """How many leaves the padded tree of a table has."""
+    return max(64, 1 << (seats - 1).bit_length())
+
+
+def padding(salt: bytes, seat_no: int) -> bytes:
+    return sha(b"rgs/padding/v1\0", salt, seat_no.to_bytes(4, "big"))
 
 
 def path_root(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:
@@ -284,13 +314,16 @@ class Keys:
 
     def read(self, line: bytes) -> SimpleNamespace:
         """Checks 1 to 4."""
-        cut = line.find(b',"private":')
+        cut, beside = line.find(b',"private":'), line.find(b',"path":')
         need(
             "1 line",
             line.endswith(b"}\n") and len(line) <= 73728 and line.startswith(b'{"envelope":') and cut > 0,
             "form",
         )
-        data, rest = line[12:cut], line[cut + 11 : -2]
+        data, rest, path = line[12:cut], line[cut + 11 : -2], None
+        if 0 < beside < cut:
+            data, path = line[12:beside], read_canonical("1 line", line[beside + 8 : cut], "20*hash")
+            need("1 line", path, "an empty path")
         private = None if rest == b"null" else read_canonical("1 line", rest, "PRIVATE")
         kind, payload, keyid, signature = open_envelope(data)
         need("3 key", kind in SHAPES and keyid in self.known, "payload type or key is not known")
@@ -309,7 +342,9 @@ class Keys:
         need("3 key", signs_for == key.name, "the key of another")
         if not listed:
             self.in_force(keyid, body)
-        return SimpleNamespace(kind=kind, body=body, hash=sha(b"\0", data).hex(), private=private, keyid=keyid)
+        need("1 line", path is None or kind == "seat_opening", "a path beside another kind")
+        digest = sha(b"\0", data).hex()
+        return SimpleNamespace(kind=kind, body=body, hash=digest, private=private, keyid=keyid, path=path)
 
 
 # --- the games (formats 6, 7; verify 5; checks 10, 13 to 17) --------------------------------------------------------
@@ -329,8 +364,10 @@ RULESETS = {(name, "2" if name == "uth-lugano" else "1", digest): SimpleNamespac
     ("uth-seven-box", "1159bb74cc873b20d70c1c212fd45247bc5f87e36954490afecd700ec78b31db", "uth", BURNT, 7, True, 2),
     ("uth-lugano", "8f4584ef5872be2d6ee1b4072a1edf4f7fe8574d362bb947709815efc1bb3ef8", "uth", BURNT, 7, False, 2),
     ("casino-holdem", "ea993860eb87d11cce65dd25bbe8b40a26f077fd165ffa0105684d86ded0055b", "che", PLAIN, 1, False, 1))}
+CLOSE_EARLY = {("it-adm", "2"), ("demo", "2")}
 JURISDICTIONS = {(name, version, digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace,
-                                                          test_regulator=test, ids=ids)
+                                                          test_regulator=test, ids=ids,
+                                                          early_close=(name, version) in CLOSE_EARLY)
                  for name, currency, cap, pace, test, ids, digests in (
     ("it-adm", "EUR", 100_000, 0, False, True,
      {"1": "0dd46b73de2ea667437effbcefb57e736e0cf2adc175dd3e36d7ccbb4e494c1b",
@@ -386,6 +423,12 @@ def best(cards: list[str]) -> tuple[tuple[int, list[int]], Body]:
         "best5": min(shown, key=lambda five: [SUITS.index(card[1]) for card in five]),
         "category": CATEGORIES[top[0]],
     }
+
+
+def pushed(bets: list[tuple[str, int]]) -> list[Body]:
+    return [
+        {"bet": bet, "result": "push", "returned_minor": str(stake), "stake_minor": str(stake)} for bet, stake in bets
+    ]
 
 
 def shuffled(transcript: bytes) -> list[str]:
@@ -449,14 +492,17 @@ def settled(rules: SimpleNamespace, cards: Body, bets: list[tuple[str, int]], fo
 # --- the procedure (verify 2, 3) ------------------------------------------------------------------------------------
 
 # fmt: off
-PLAYABLE = {"purchase", "round_opening", "participation_end"}
+PLAYABLE = {"purchase", "round_opening", "seat_opening", "participation_end"}
 FOLLOWS = {"": {"session_open"}, "session_open": {"purchase", "session_close"}, "purchase": PLAYABLE,
-           "round_final": PLAYABLE, "round_opening": {"round_final"}, "participation_end": {"session_close"}}
+           "round_final": PLAYABLE, "round_opening": {"round_final"}, "participation_end": {"session_close"},
+           "seat_final": PLAYABLE, "seat_opening": {"seat_final"}}
 BETS = {"": {"session_open"}, "session_open": {"transfer", "session_close"}, "before": {"round_opening"},
         "round_opening": {"transfer", "round_final"}, "within": {"transfer", "round_final"},
         "round_final": {"transfer", "session_close"}, "behind": {"transfer", "session_close"}}
 # fmt: on
 REVEALED = {"salt", "transcript", "deck", "cards"}
+OPENINGS, FINALS = ("round_opening", "seat_opening"), ("round_final", "seat_final")
+LATE_MS, MOST_SEATS = 10_000, 1 << 20
 
 
 class Numbers:
@@ -486,6 +532,9 @@ class Verifier:
         self.instances: dict[str, SimpleNamespace] = {}
         self.sessions: dict[str, SimpleNamespace] = {}
         self.rounds: dict[str, SimpleNamespace] = {}
+        self.tables: dict[str, SimpleNamespace] = {}
+        self.table_rounds: dict[str, SimpleNamespace] = {}
+        self.deals: dict[str, SimpleNamespace] = {}
         self.lost: dict[str, Body] = {}
         self.faults: list[tuple[str, ...]] = []
         self.failed, self.done, self.seen, self.used = set(), set(), set(), set()  # type: ignore[var-annotated]
@@ -496,6 +545,7 @@ class Verifier:
         self.approvals: list[tuple[str, str, str]] = []
         self.holders: dict[str, str] = {}
         self.hidden = self.absent = 0
+        self.all_rounds: list[SimpleNamespace] = []
 
     def emit(self, fault: FaultError, round_id: str = "") -> None:
         self.faults.append((*fault.args, round_id))
@@ -522,9 +572,8 @@ class Verifier:
             and self.instances[name].hash == reported.hash
         ):
             return None
-        round_id = (
-            body["deal"]["round_id"] if kind == "round_opening" else body["round_id"] if kind == "round_final" else ""
-        )
+        of_round = kind in (*FINALS, "seat_opening") or kind.startswith("table_")
+        round_id = body["deal"]["round_id"] if kind == "round_opening" else body["round_id"] if of_round else ""
         reported.readable = self.passes("", self.private, reported)
         if kind == "export_scope":
             self.passes("", self.scope, body)
@@ -542,6 +591,12 @@ class Verifier:
             self.passes("", self.lose, body)
         elif kind == "event":
             self.event(reported)
+        elif kind == "table_deal":
+            self.passes(round_id, self.draw, instance, body["deal"])
+            self.passes(round_id, self.is_new, round_id)
+            self.passes(round_id, self.table_deal, reported)
+        elif kind.startswith("table_"):
+            self.passes(round_id, getattr(self, kind), reported)
         elif kind == "draw_window":
             self.passes("", self.widen, instance, body)
         elif kind == "discarded_draw":
@@ -666,6 +721,7 @@ class Verifier:
                 paid_for="",
                 operator=None,
                 right=None,
+                jurisdiction=None,
             ),
         )
         before, number, seat = chain.numbers.last, int(body["link_no"]), chain.seat
@@ -674,8 +730,8 @@ class Verifier:
         self.passes(round_id, self.order, chain, reported, before, number)
         if number <= before:
             return None
-        answers = seat and kind == "round_final" and body["opening"] == seat.hash
-        if seat and not answers and kind in ("round_opening", "round_final", "session_close"):
+        answers = seat and kind in FINALS and body["opening"] == seat.hash
+        if seat and not answers and kind in (*OPENINGS, *FINALS, "session_close"):
             self.abandon(seat, number > before + 1 and not self.whole)
         if kind == "round_opening":
             deal, placed = body["deal"], [(bet["bet"], int(bet["amount_minor"])) for bet in body["seat"]["bets"]]
@@ -692,10 +748,24 @@ class Verifier:
             chain.codes = (chain.codes if chain.start[:19] == deal["start_time"][:19] else set()) | {deal["game_code"]}
             chain.start, chain.rules = deal["start_time"], chain.rules or deal["ruleset"]
             chain.table = deal["table"] if chain.table is None else chain.table
-        elif kind == "round_final":
-            self.passes(round_id, self.final, body, seat)
+        elif kind == "seat_opening":
+            placed = [(bet["bet"], int(bet["amount_minor"])) for bet in body["seat"]["bets"]]
+            table = self.deals.get(body["deal"])
+            chain.seat = SimpleNamespace(
+                hash=reported.hash, body=body, round_id=round_id, bets=placed, rules=table and table.rules,
+                before=int(body["balance_before_minor"]), by_bets=bool(chain.bets), operator=chain.operator,
+                table=table, funds=0,
+            )  # fmt: skip
+            chain.seat.sound = self.passes(round_id, self.seat_opening, chain, body, chain.seat)
+            self.passes(round_id, self.take_seat, reported, chain.seat)
+            chain.stage, chain.balance = int(body["round_no"]), int(body["balance_after_minor"])
+            if table:
+                chain.start, chain.rules = table.dealt["time"], chain.rules or table.body["ruleset"]
+                chain.table = table.body["table"] if chain.table is None else chain.table
+        elif kind in FINALS:
+            self.passes(round_id, self.final if kind == "round_final" else self.seat_final, body, seat)
             if answers:
-                self.answer(seat.round_id)
+                self.answer(seat)
             chain.seat, chain.balance, chain.paid_for = None, int(body["balance_after_minor"]), body["round_id"]
             if chain.staked is not None:
                 chain.staked, chain.returned = (
@@ -785,7 +855,7 @@ class Verifier:
     def session_open(self, chain: SimpleNamespace, body: Body) -> None:
         rules, law = known(RULESETS, body["ruleset"]), known(JURISDICTIONS, body["jurisdiction"])
         chain.rules, chain.law, chain.table = body["ruleset"], law, body.get("table", "")
-        chain.operator = body["operator"]
+        chain.operator, chain.jurisdiction = body["operator"], body["jurisdiction"]
         chain.limits, chain.opened, chain.bets = body.get("limits", {}), body["time"], "funding" in body
         if not rules or not law:
             raise FaultError("8 rules", "ruleset, jurisdiction")
@@ -839,25 +909,7 @@ class Verifier:
         need("7 session", chain.stage in (None, int(body["round_no"]) - 1), "stage")
         need("7 session", not chain.bets or chain.paid_for in ("", deal["round_id"]), "paid for")
         need("8 rules", rules and chain.rules in (None, deal["ruleset"]), "ruleset")
-        need("7 session", start >= chain.start, "start")
-        passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.start or start)
-        need(
-            "8 rules",
-            not chain.start or not chain.law or passed.total_seconds() * 1000 >= chain.law.interval_ms,
-            "interval",
-        )
-        staked, left = sum(stake for _, stake in seat.bets), [int(body["balance_before_minor"])]
-        if chain.bets:
-            left[0] += 10**12 - (chain.bought or 0)
-        passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.opened or start)
-        duration = chain.limits.get("duration_ms")
-        need("8 rules", not duration or passed < timedelta(milliseconds=int(duration)), "duration")
-        if chain.staked is not None and "loss_minor" in chain.limits:
-            left.append(int(chain.limits["loss_minor"]) - chain.staked + chain.returned)
-        if chain.staked is not None and "stake_minor" in chain.limits:
-            left.append(int(chain.limits["stake_minor"]) - chain.staked)
-        need("8 rules", all(staked <= limit for limit in left[1:]), "limits")
-        seat.funds = min(left) - staked
+        self.within_limits(chain, start, seat)
         need(
             "9 deal",
             deal["instance"] == body["instance"] and deal["shuffle"] == "fisher-yates-52/v1",
@@ -877,11 +929,38 @@ class Verifier:
             sid == body["session_id"] and path_root(leaf, number - 1, seats, path).hex() == deal["seats_root"],
             "seat",
         )
+        self.stakes(chain, body, seat, LIMITS)
+
+    def within_limits(self, chain: SimpleNamespace, start: str, seat: SimpleNamespace) -> None:
+        """The interval of the jurisdiction and the limits of the session; how much is left for decisions."""
+        need("7 session", start >= chain.start, "start")
+        passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.start or start)
+        need(
+            "8 rules",
+            not chain.start or not chain.law or passed.total_seconds() * 1000 >= chain.law.interval_ms,
+            "interval",
+        )
+        staked, left = sum(stake for _, stake in seat.bets), [seat.before]
+        if chain.bets:
+            left[0] += 10**12 - (chain.bought or 0)
+        passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.opened or start)
+        duration = chain.limits.get("duration_ms")
+        need("8 rules", not duration or passed < timedelta(milliseconds=int(duration)), "duration")
+        if chain.staked is not None and "loss_minor" in chain.limits:
+            left.append(int(chain.limits["loss_minor"]) - chain.staked + chain.returned)
+        if chain.staked is not None and "stake_minor" in chain.limits:
+            left.append(int(chain.limits["stake_minor"]) - chain.staked)
+        need("8 rules", all(staked <= limit for limit in left[1:]), "limits")
+        seat.funds = min(left) - staked
+
+    def stakes(self, chain: SimpleNamespace, body: Body, seat: SimpleNamespace, limits: Any) -> None:
+        """Bets and balance of an opening."""
+        rules = seat.rules
         bets, names = dict(seat.bets), [name for name, _ in seat.bets]
         due = [name for name in OPENING[rules.game] if name in names or name in OPENING[rules.game][:-1]]
         need("10 stakes", names == due and bets.get("blind", bets["ante"]) == bets["ante"], "bets")
         for name in names:
-            low, high = LIMITS["ante" if name == "blind" else name]
+            low, high = limits["ante" if name == "blind" else name]
             need("10 stakes", low <= bets[name] <= high and bets[name] % rules.step == 0, name)
         before, after = int(body["balance_before_minor"]), int(body["balance_after_minor"])
         need("18 balance", chain.balance in (None, before) and after == before - sum(bets.values()), "balance")
@@ -902,19 +981,24 @@ class Verifier:
             root = tree_root([round_.leaves[key] for key in sorted(round_.leaves)])
             need("9 deal", len(round_.leaves) == 1 or root.hex() == deal["seats_root"], "root")
 
-    def answer(self, round_id: str) -> None:
-        round_ = self.rounds[round_id]
+    def answer(self, seat: SimpleNamespace) -> None:
+        if hasattr(seat, "table"):
+            seat.table.unanswered.discard(seat.hash) if seat.table else None
+            return
+        round_id, round_ = seat.round_id, self.rounds[seat.round_id]
         round_.open -= 1
         if not round_.open and len(round_.leaves) >= int(round_.deal["seats"]) and not round_.left:
             self.done.add(round_id)
             del self.rounds[round_id]
 
     def abandon(self, seat: SimpleNamespace, outside: bool) -> None:
+        round_ = seat.table if hasattr(seat, "table") else self.rounds[seat.round_id]
         if outside:
-            self.rounds[seat.round_id].left = True
+            if round_:
+                round_.left = True
         else:
             self.emit(FaultError("11 opening", "no final"), seat.round_id)
-            self.answer(seat.round_id)
+            self.answer(seat)
 
     def final(self, body: Body, seat: SimpleNamespace | None) -> None:
         need("11 opening", seat and seat.sound, "opening")
@@ -945,37 +1029,14 @@ class Verifier:
             need("13 transcript", deck == body["deck"], "deck")
         cards = dealt(rules, deck, int(deal["seats"]), int(body["seat_no"]))
         need("14 cards", body.get("cards", cards) == cards, "cards")
-        bets, phase, folded = list(seat.bets), next(iter(PHASES[rules.game])), False  # type: ignore[union-attr]
-        funds, time = seat.funds, opened["time"]  # type: ignore[union-attr]
-        running = sha(b"rgs/actions/v1\0", commitment)
-        for action in body["actions"]:
-            options, name = PHASES[rules.game].get(phase, {}), action["action"]
-            need("15 actions", action["phase"] == phase and name in options, "phase, action")
-            cost, default = options[name][0] * bets[0][1], next(iter(options))
-            need("15 actions", action["amount_minor"] == str(cost) and cost <= funds, "price")
-            need(
-                "15 actions",
-                time <= action["time"] <= body["time"] and (action["by"] == "player" or name == default),
-                "time, by",
-            )
-            bets += [("play" if rules.game == "uth" else "call", cost)] if cost else []
-            sender = seat.operator if action["by"] == "player" else "rgs"  # type: ignore[union-attr]
-            need("15 actions", sender in (None, action["party"]), "party")
-            funds, time, phase, folded = funds - cost, action["time"], options[name][1], folded or name == "fold"
-            running = sha(b"rgs/actions/v1\0", running, canonical(action))
-        need("15 actions", running.hex() == body["actions_hash"] and (phase == "" or not done), "hash, showdown")
+        bets, phase, folded = self.decisions(body, seat, commitment, done)  # type: ignore[arg-type]
         if done:
             outcome, rows = settled(rules, cards, bets, folded)
             need("16 hands", outcome == body["outcome"], "outcome")
             need("17 settlement", rows == body["settlement"], "rows")
         else:
-            parties = [approval["party"] for approval in void["approvals"]]
-            need("19 void", len(parties) == 2 and parties[0] != parties[1], "approvals")
-            need("19 void", all(one["time"] <= body["time"] for one in void["approvals"]), "approved later")
-            pushes = [
-                {"bet": bet, "result": "push", "returned_minor": str(stake), "stake_minor": str(stake)}
-                for bet, stake in bets
-            ]
+            self.approved(body)
+            pushes = pushed(bets)
             need("19 void", body.get("settlement", pushes) == pushes, "pushes")
             need(
                 "19 void",
@@ -987,20 +1048,53 @@ class Verifier:
                 outcome, rows = settled(rules, cards, bets, folded)
                 need("16 hands", outcome == void["would_have_outcome"], "outcome")
                 need("17 settlement", rows == void["would_have_been"], "rows")
+        self.sums(body, seat, bets)  # type: ignore[arg-type]
+        if not done:
+            self.hidden += hidden
+            self.events_of(body, void, opened["time"])
+
+    def decisions(
+        self, body: Body, seat: SimpleNamespace, start: bytes, done: bool
+    ) -> tuple[list[tuple[str, int]], str, bool]:
+        """All bets, the phase that was reached, whether the player folded."""
+        rules, bets, folded = seat.rules, list(seat.bets), False
+        phase, funds, time = next(iter(PHASES[rules.game])), seat.funds, seat.body["time"]
+        running = sha(b"rgs/actions/v1\0", start)
+        for action in body["actions"]:
+            options, name = PHASES[rules.game].get(phase, {}), action["action"]
+            need("15 actions", action["phase"] == phase and name in options, "phase, action")
+            cost, default = options[name][0] * bets[0][1], next(iter(options))
+            need("15 actions", action["amount_minor"] == str(cost) and cost <= funds, "price")
+            need(
+                "15 actions",
+                time <= action["time"] <= body["time"] and (action["by"] == "player" or name == default),
+                "time, by",
+            )
+            bets += [("play" if rules.game == "uth" else "call", cost)] if cost else []
+            sender = seat.operator if action["by"] == "player" else "rgs"
+            need("15 actions", sender in (None, action["party"]), "party")
+            funds, time, phase, folded = funds - cost, action["time"], options[name][1], folded or name == "fold"
+            running = sha(b"rgs/actions/v1\0", running, canonical(action))
+        need("15 actions", running.hex() == body["actions_hash"] and (phase == "" or not done), "hash, showdown")
+        return bets, phase, folded
+
+    def sums(self, body: Body, seat: SimpleNamespace, bets: list[tuple[str, int]]) -> None:
         before, staked, returned, after = (
             int(body[f"{name}_minor"]) for name in ("balance_before", "staked", "returned", "balance_after")
         )
         back = sum(int(row["returned_minor"]) for row in body["settlement"]) if "settlement" in body else staked
         need(
             "18 balance",
-            (before, staked, returned) == (seat.before, sum(stake for _, stake in bets), back),  # type: ignore[union-attr]
+            (before, staked, returned) == (seat.before, sum(stake for _, stake in bets), back),
             "sums",
         )
         need("18 balance", after == before - staked + returned, "identity")
-        need("18 balance", not seat.by_bets or staked == before, "debited")  # type: ignore[union-attr]
-        if not done:
-            self.hidden += hidden
-            self.events_of(body, void, opened["time"])
+        need("18 balance", not seat.by_bets or staked == before, "debited")
+
+    def approved(self, body: Body) -> None:
+        parties = [approval["party"] for approval in body["void"]["approvals"]]
+        need("19 void", len(parties) == 2 and parties[0] != parties[1], "approvals")
+        need("19 void", all(one["time"] <= body["time"] for one in body["void"]["approvals"]), "approved later")
 
     def events_of(self, body: Body, void: Body, opened: str) -> None:
         reported, (one, two) = self.malfunctions.get(void["malfunction"]), void["approvals"]
@@ -1008,13 +1102,15 @@ class Verifier:
         if not reported:
             return
         need("19 void", reported.get("round_id") == body["round_id"], "the malfunction of another round")
-        need("19 void", reported.get("session_id", body["session_id"]) == body["session_id"], "of another session")
+        sid = body.get("session_id", "")
+        need("19 void", reported.get("session_id", sid) == sid, "of another session")
         need("19 void", self.paused.get(body["round_id"]) == void["malfunction"], "resumed")
         need("19 void", opened <= reported["time"] <= one["time"] <= two["time"], "approved too early")
-        need("19 void", all(action["time"] <= reported["time"] for action in body["actions"]), "decided while paused")
+        actions = body.get("actions", [])
+        need("19 void", all(action["time"] <= reported["time"] for action in actions), "decided while paused")
         if self.whole:
             proposed = (one["party"], void["reason"], one["time"])
-            requested = {(*proposed, ""), (*proposed, body["session_id"])} & set(self.proposed[body["round_id"]])
+            requested = {(*proposed, ""), (*proposed, sid)} & set(self.proposed[body["round_id"]])
             need("19 void", requested, "not proposed")
             unseen = [
                 (approval["party"], approval["time"], body["round_id"])
@@ -1022,6 +1118,242 @@ class Verifier:
                 if not self.is_admin(approval["party"], approval["time"])
             ]
             self.approvals += unseen
+
+    # --- rounds of tables (formats 4, 5, 10; verify 3, A table) ---
+
+    def table_round(self, reported: SimpleNamespace) -> None:
+        body = reported.body
+        rules, law = known(RULESETS, body["ruleset"]), known(JURISDICTIONS, body["jurisdiction"])
+        table = self.tables.setdefault(
+            body["table"], SimpleNamespace(number=0, final="0" * 64, ended="", round=None, second="", codes=set())
+        )
+        before, was = table.round, table.number
+        final, ended, second, codes = table.final, table.ended, table.second, table.codes
+        if before and self.whole:
+            self.passes(before.body["round_id"], self.table_round_over, before)
+        if before:
+            before.followed = True
+        if before and (self.whole or not before.unanswered):
+            self.table_rounds.pop(before.hash, None)
+            self.deals.pop(before.deal_hash, None)
+        fits_deck = rules and int(body["hands"]) <= (1 if rules.shared else rules.seats)
+        round_ = SimpleNamespace(
+            hash=reported.hash, body=body, rules=rules if fits_deck else None, table=table, seats=None, salt=b"",
+            dealt=None, deal_hash="", final=None, final_hash="", deck=None, leaves={}, unanswered=set(), left=False,
+            latest="", followed=False,
+        )  # fmt: skip
+        table.round, table.number = round_, max(was, int(body["table_round_no"]))
+        self.table_rounds[reported.hash] = round_
+        opened, closed, code = body["betting_open_time"], body["betting_close_time"], body["game_code"]
+        table.codes = (codes if second == opened[:19] else set()) | {code}
+        table.second = opened[:19]
+        self.all_rounds.append(round_)
+        number = int(body["table_round_no"])
+        need("24 table", number > was, "a number twice")
+        need("24 table", number == was + 1 or not self.whole, "a number is missing")
+        if number == was + 1:
+            over = not before or before.final
+            need("24 table", over or not self.whole, "the round before has not ended")
+            need("24 table", not over or body["previous"] == final, "previous")
+        need("24 table", opened >= ended, "betting opens before the final of the round before")
+        if not rules or not law:
+            raise FaultError("8 rules", "ruleset, jurisdiction")
+        need("8 rules", rules.at_table, "no table game")
+        need("8 rules", not body["early_close"] or law.early_close, "early close")
+        placed = sorted(name for name in OPENING[rules.game] if name != "blind")
+        need("10 stakes", [limit["bet"] for limit in body["limits"]] == placed, "limits of which bets")
+        for limit in body["limits"]:
+            low, high = LIMITS[limit["bet"]]
+            need("10 stakes", low <= int(limit["min_minor"]) <= int(limit["max_minor"]) <= high, "limits")
+        hands, leaves = int(body["hands"]), int(body["leaves"])
+        need("25 table deal", hands == 1 if rules.shared else hands <= rules.seats, "hands")
+        need("25 table deal", 64 <= leaves <= MOST_SEATS and not leaves & (leaves - 1), "leaves")
+        need("25 table deal", code.split("-")[0] == f"#{opened[11:19]}", "code")
+        need("25 table deal", second != opened[:19] or code not in codes, "code twice")
+        self.ran_out(opened, closed, int(body["betting_ms"]))
+        need("27 early", body["time"] >= closed, "before betting closed")
+
+    def table_round_over(self, round_: SimpleNamespace) -> None:
+        need("28 seats", round_.final, "the round has no end")
+        need("28 seats", not round_.unanswered, "a seat has no final")
+
+    def ran_out(self, opened: str, closed: str, due_ms: int) -> None:
+        passed = datetime.fromisoformat(closed) - datetime.fromisoformat(opened)
+        lasted = passed // timedelta(milliseconds=1)
+        need("26 windows", due_ms <= lasted <= due_ms + LATE_MS, "length")
+
+    def round_of(self, named: str, body: Body) -> SimpleNamespace:
+        round_ = self.table_rounds.get(named)
+        if round_ is None or round_.body["round_id"] != body["round_id"]:
+            raise FaultError("24 table", "its table_round is not here, or of another round")
+        return round_
+
+    def table_seats(self, reported: SimpleNamespace) -> None:
+        body = reported.body
+        round_ = self.round_of(body["table_round"], body)
+        need("28 seats", round_.seats is None and not round_.dealt and not round_.final, "counted twice or late")
+        seats = int(body["seats"])
+        round_.seats, round_.salt = seats, bytes.fromhex(body["salt"])
+        rules, hands = round_.rules, int(round_.body["hands"])
+        most = rules.seats if rules and not rules.shared else MOST_SEATS
+        need("28 seats", seats <= most and leaves_for(seats) == int(round_.body["leaves"]), "seats and leaves")
+        need("28 seats", not rules or rules.shared or seats == hands, "seats and hands")
+
+    def is_new(self, round_id: str) -> None:
+        need("25 table deal", round_id not in self.seen, "the round id was dealt before")
+        self.seen.add(round_id)
+
+    def table_deal(self, reported: SimpleNamespace) -> None:
+        body, deal = reported.body, reported.body["deal"]
+        round_ = self.round_of(deal["table_round"], body)
+        need("25 table deal", not round_.dealt and not round_.final, "dealt twice, or ended")
+        round_.dealt, round_.deal_hash = body, reported.hash
+        self.deals[reported.hash] = round_
+        need("25 table deal", deal["instance"] == body["instance"], "instance")
+        need("25 table deal", deal["shuffle"] == "fisher-yates-52/v1", "shuffle")
+        need("28 seats", round_.seats is not None or not self.whole, "seats are not counted")
+        need("27 early", body["time"] >= round_.body["betting_close_time"], "before betting closed")
+
+    def table_final(self, reported: SimpleNamespace) -> None:
+        body = reported.body
+        round_ = self.round_of(body["table_round"], body)
+        need("24 table", not round_.final, "ended twice")
+        rules, dealt_, table = round_.rules, round_.dealt, round_.table
+        round_.final, round_.final_hash = body, reported.hash
+        if table.round is round_:
+            table.final, table.ended = reported.hash, body["time"]
+        done, void = body["status"] == "settled", body.get("void", {})
+        shown = dealt_ and (done or void.get("reason") != "DECK_UNRECOVERABLE")
+        due = {"deal"} if dealt_ else set()
+        due |= (REVEALED | {"hands"} if shown else set()) | (set() if done else {"void"})
+        held = body.keys() & (REVEALED | {"deal", "hands", "void"})
+        need("11 opening", dealt_ or not done, "settled and not dealt")
+        need("11 opening", held == due and body.get("deal", "") == round_.deal_hash, "fields, deal")
+        if shown and rules:
+            salt, drawn = bytes.fromhex(body["salt"]), bytes.fromhex(body["transcript"])
+            bound = sha(canonical(dealt_["deal"])), salt, len(drawn).to_bytes(2, "big"), drawn
+            need("12 commitment", sha(b"rgs/commitment/v1\0", *bound).hex() == dealt_["commitment"], "hash")
+            deck = shuffled(drawn)
+            need("13 transcript", deck == body["deck"], "deck")
+            cards = dealt(rules, deck, int(round_.body["hands"]), 1)
+            hands, _ = settled(rules, cards, [], False)
+            seen = ("board", "burns", "dealer_cards", *(["hole_cards"] if rules.shared else []))
+            need("14 cards", body["cards"] == {name: cards[name] for name in seen}, "cards")
+            theirs = {"dealer_hand", "dealer_qualifies"} | ({"player_hand", "flop_hand"} if rules.shared else set())
+            need("16 hands", body["hands"] == {name: hands[name] for name in theirs & hands.keys()}, "hands")
+            round_.deck = deck
+        self.windows(body, round_, done)
+        self.all_seats(round_)
+        if not done:
+            self.approved(body)
+            opened = dealt_["time"] if dealt_ else round_.body["betting_open_time"]
+            self.events_of(body, void, opened)
+
+    def all_seats(self, round_: SimpleNamespace) -> None:
+        if round_.seats is None:
+            need("28 seats", round_.dealt or not self.whole, "seats are not counted")
+        elif round_.dealt:
+            seats, leaves = round_.seats, round_.leaves
+            need("28 seats", len(leaves) == seats or not self.whole, "a seat is missing")
+            if len(leaves) == seats:
+                behind = [padding(round_.salt, place) for place in range(seats + 1, leaves_for(seats) + 1)]
+                root = tree_root([*(leaves[place] for place in sorted(leaves)), *behind])
+                need("28 seats", root.hex() == round_.body["seats_root"], "root")
+
+    def windows(self, body: Body, round_: SimpleNamespace, done: bool) -> None:
+        phases = list(PHASES[round_.rules.game]) if round_.rules else []
+        rows, before = body["windows"], round_.dealt["time"] if round_.dealt else ""
+        need("26 windows", round_.dealt or not rows, "windows without a deal")
+        place = 0
+        for row in rows:
+            need("26 windows", not round_.rules or phases[place : place + 1] == [row["phase"]], "order of phases")
+            need("26 windows", before <= row["open_time"] <= row["close_time"], "order of times")
+            need("26 windows", row["end"] != "decided" or round_.body["early_close"], "decided")
+            if row["end"] == "time":
+                self.ran_out(row["open_time"], row["close_time"], int(round_.body["decision_ms"]))
+            before, place = row["close_time"], place + (row["end"] != "paused")
+        need("26 windows", not done or not phases or place == len(phases), "a phase has no last window")
+        need("27 early", body["time"] >= before, "before the last window closed, or before the deal")
+        need("27 early", not rows or round_.latest <= rows[0]["open_time"], "a seat opened after the first window")
+
+    def seat_opening(self, chain: SimpleNamespace, body: Body, seat: SimpleNamespace) -> None:
+        round_ = seat.table
+        need("7 session", chain.stage in (None, int(body["round_no"]) - 1), "stage")
+        if round_ is None or round_.body["round_id"] != body["round_id"]:
+            raise FaultError("25 table deal", "its table_deal is not here, or of another round")
+        table, rules = round_.body, round_.rules
+        need("25 table deal", rules, "a ruleset that is not known, or too many hands")
+        need("27 early", body["time"] >= round_.dealt["time"], "before the deal")
+        need("8 rules", chain.rules in (None, table["ruleset"]), "ruleset")
+        need("8 rules", chain.jurisdiction in (None, table["jurisdiction"]), "jurisdiction")
+        self.within_limits(chain, round_.dealt["time"], seat)
+        number, hands = int(body["seat"]["seat_no"]), int(table["hands"])
+        need("9 deal", chain.table in (None, table["table"]), "table")
+        need("9 deal", body["seat"]["session_id"] == body["session_id"], "session")
+        need("9 deal", hands == 1 or number <= hands, "seat number")
+        limits = {row["bet"]: (int(row["min_minor"]), int(row["max_minor"])) for row in table["limits"]}
+        closer = {
+            name: (max(low, limits.get(name, (low, high))[0]), min(high, limits.get(name, (low, high))[1]))
+            for name, (low, high) in LIMITS.items()
+        }
+        self.stakes(chain, body, seat, closer)
+
+    def take_seat(self, reported: SimpleNamespace, seat: SimpleNamespace) -> None:
+        round_, body, number = seat.table, seat.body, int(seat.body["seat"]["seat_no"])
+        if round_ is None:
+            return
+        round_.unanswered.add(seat.hash)
+        need("28 seats", number not in round_.leaves, "seat number twice")
+        leaf = round_.leaves[number] = sha(b"\0", canonical(body["seat"]))
+        round_.latest = max(round_.latest, body["time"])
+        need("28 seats", number <= (round_.seats or MOST_SEATS), "seat number")
+        need("28 seats", reported.path is not None or self.whole, "no path")
+        if reported.path is not None:
+            path, leaves = [bytes.fromhex(node) for node in reported.path], int(round_.body["leaves"])
+            good = leaves <= MOST_SEATS and path_root(leaf, number - 1, leaves, path).hex() == round_.body["seats_root"]
+            need("28 seats", good, "path")
+        need("28 seats", not round_.final, "after the table_final")
+
+    def seat_final(self, body: Body, seat: SimpleNamespace | None) -> None:
+        round_ = getattr(seat, "table", None)
+        if not seat or not round_:
+            raise FaultError("11 opening", "opening")
+        need("28 seats", not round_.followed, "after the next round of the table began")
+        need("27 early", round_.final and body["table_final"] == round_.final_hash, "table_final")
+        opened, rules, final, deck = seat.body, round_.rules, round_.final, round_.deck
+        ours = (seat.hash, seat.round_id, opened["seat"]["seat_no"], opened["round_no"])
+        theirs = (body["opening"], body["round_id"], body["seat_no"], body["round_no"])
+        need("11 opening", seat.sound and theirs == ours, "opening, or another one")
+        done, own, shown = final["status"] == "settled", not rules.shared, "deck" in final
+        need("11 opening", deck or not (done or shown), "the table_final has failed a check of its cards")
+        due = ({"hole_cards"} if own and shown else set()) | ({"outcome"} if done else set())
+        due |= {"would_have_been", "would_have_outcome"} if shown and not done else set()
+        held = body.keys() & {"hole_cards", "outcome", "would_have_been", "would_have_outcome"}
+        need("11 opening", body["status"] == final["status"] and held == due, "status, fields")
+        hands = int(round_.body["hands"])
+        cards = dealt(rules, deck or FACES, hands, int(body["seat_no"]) if hands > 1 else 1)
+        need("14 cards", not own or not shown or body["hole_cards"] == cards["hole_cards"], "cards")
+        bets, phase, folded = self.decisions(body, seat, bytes.fromhex(seat.hash), done)
+        self.in_windows(body, final["windows"])
+        need("19 void", done or body["settlement"] == pushed(bets), "pushes")
+        if done or shown:
+            names = ("outcome", "settlement") if done else ("would_have_outcome", "would_have_been")
+            whole, rows = settled(rules, cards, bets, folded or (phase != "" and not done))
+            kept = ("outcome", *(["player_hand", "flop_hand"] if own else []))
+            need("16 hands", body[names[0]] == {name: whole[name] for name in kept if name in whole}, "outcome")
+            need("17 settlement", body[names[1]] == rows, "rows")
+        self.sums(body, seat, bets)
+        self.hidden += not done and not shown
+
+    def in_windows(self, body: Body, windows: list[Body]) -> None:
+        for action in body["actions"]:
+            mine = [window for window in windows if window["phase"] == action["phase"]]
+            if action["by"] == "player":
+                good = any(window["open_time"] <= action["time"] <= window["close_time"] for window in mine)
+            else:
+                last = mine[-1] if mine else {"end": ""}
+                good = action["by"] == "timer" and last["end"] == "time" and last["close_time"] == action["time"]
+            need("26 windows", good, "an action outside of a window")
 
     def is_admin(self, party: str, time: str) -> bool:
         return any(since <= time <= until for since, until in self.admins[party].values())
@@ -1057,6 +1389,12 @@ class Verifier:
                 "seat missing",
             )
             self.done |= set() if round_.left else {round_id}
+        for table in self.all_rounds:
+            round_id = table.body["round_id"]
+            if self.whole and not table.followed:
+                self.passes(round_id, self.table_round_over, table)
+            if table.dealt and table.final and not table.unanswered and not table.left:
+                self.done.add(round_id)
 
     def ends(self, name: str, one: SimpleNamespace, lost: Body | None) -> None:
         need(

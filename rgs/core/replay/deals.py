@@ -59,8 +59,11 @@ class Deals:
         """A table has dealt a round; check 25: its id is new."""
         round_id = statement.round_id
         self.games[family] += 1
+        is_new = self._ids.add(round_id)
+        if not is_new:
+            self.fail(round_id)  # before this one is open: the round that had the id counts no longer
         self._at_tables.add(round_id)
-        if not self._ids.add(round_id):
+        if not is_new:
             raise statement.failure(TABLE_DEAL, "the round id was used before")
 
     def end(self, round_id: str, *, is_left_open: bool) -> None:
@@ -83,13 +86,13 @@ class Deals:
         if known is None:
             draw = (body["deal"]["instance"], body["deal"]["draw_no"])
             known = Deal(seat.deal_core, draw, seat.seats, body["deal"]["seats_root"])
-            self._deals[seat.round_id] = known
             is_new = self._ids.add(seat.round_id)
+            if not is_new:
+                self.fail(seat.round_id)  # before this one is open: the round that had the id counts no longer
+            self._deals[seat.round_id] = known
             self.games[seat.ruleset.family if seat.ruleset else "unknown"] += 1
         known.unanswered += 1
         if not is_new:
-            if seat.round_id not in self.failed:
-                self.verified -= 1
             raise statement.failure(DEAL, "the round id was used before")
         if known.core != seat.deal_core:
             raise statement.failure(DEAL, "the deal core differs from that of the round's other seats")

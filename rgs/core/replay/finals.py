@@ -248,16 +248,22 @@ def verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
         raise statement.failure(BALANCE, f"{before} - {staked} + {returned} is not {after}")
 
 
+def verify_approvals(statement: Statement) -> None:
+    """Check 19 of a void, of one seat or of a table's round: two parties approved it, and not later than its final."""
+    approvals = statement.body["void"]["approvals"]
+    parties = [approval["party"] for approval in approvals]
+    if len(parties) != 2 or parties[0] == parties[1]:
+        raise statement.failure(VOID, "a void needs the approvals of two different parties")
+    latest = max(approval["time"] for approval in approvals)
+    if latest > statement.body["time"]:
+        raise statement.failure(VOID, f"approved at {latest}, after the void")
+
+
 def _verify_void(statement: Statement, played: Seat) -> None:
     """Every stake comes back, two parties approved, and what would have been follows from the default decisions."""
     body = statement.body
     void = body["void"]
-    parties = [approval["party"] for approval in void["approvals"]]
-    if len(parties) != 2 or parties[0] == parties[1]:
-        raise statement.failure(VOID, "a void needs the approvals of two different parties")
-    latest = max(approval["time"] for approval in void["approvals"])
-    if latest > body["time"]:
-        raise statement.failure(VOID, f"approved at {latest}, after the void")
+    verify_approvals(statement)
     if "settlement" in body:
         verify_settlement(statement, VOID, pushed_objects(played.bets), body["settlement"])
     is_revealed = "deck" in body

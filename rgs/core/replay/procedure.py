@@ -404,16 +404,17 @@ class Replay:
         self._deals.end(round_.round_id, is_left_open=round_.is_cut or not is_over)
 
     def _begin_round(self, statement: Statement) -> None:
+        """The round before is over. In cut files its end and its seats' finals may lie outside: there it is kept until
+        each of its seats has ended.
+        """
+        is_whole = self._scope.is_whole
         before = self._tables.newest(statement.body["table"])
         try:
-            self._tables.begin(statement, self._rulebook, is_whole=self._scope.is_whole)
+            self._tables.begin(statement, self._rulebook, is_whole=is_whole)
         finally:
-            if before is not None and not before.unanswered:
-                self._forget(before)
-
-    def _forget(self, round_: TableRound) -> None:
-        self._deals.end(round_.round_id, is_left_open=round_.is_cut)
-        self._tables.forget(round_)
+            if before is not None and (is_whole or not before.unanswered):
+                self._finish_table_round(before, is_whole=is_whole)
+                self._tables.forget(before)
 
     def _take_deal(self, statement: Statement) -> None:
         """(20) The draw, (25) the deal."""

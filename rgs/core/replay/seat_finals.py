@@ -20,6 +20,7 @@ from rgs.core.replay.checks import (
     HANDS,
     OPENING,
     RULES,
+    SEATS,
     SESSION,
     SETTLEMENT,
     STAKES,
@@ -108,8 +109,10 @@ def verify_seat_final(statement: Statement, seat: OpenSeat | None, round_: Table
     """VerificationError of the first check that the final fails against the open seat and the table's final."""
     body = statement.body
     # (11) The opening, and what the table's final says.
-    if seat is None or round_ is None:
-        raise statement.failure(OPENING, "its opening is missing")
+    if seat is None or seat.table_round == LINK_ZERO:
+        raise statement.failure(OPENING, "its opening is missing, or names no table_deal before it")
+    if round_ is None or round_.is_followed:
+        raise statement.failure(SEATS, "the table had begun its next round before this seat had its final")
     if not round_.final or body["table_final"] != round_.final:
         raise statement.failure(EARLY, "the table_final of its round does not stand before it")
     ruleset = _verify_opening(statement, seat, round_)
@@ -126,11 +129,9 @@ def verify_seat_final(statement: Statement, seat: OpenSeat | None, round_: Table
         verify_settlement(statement, VOID, pushed_objects(played.bets), body["settlement"])
         if hands is not None:
             _verify_claims(statement, default_end(played), hands, body["would_have_been"], body["would_have_outcome"])
-    else:
-        if played.phase is not Phase.SHOWDOWN:
-            raise statement.failure(ACTIONS, f"settled at {played.phase}, before the showdown")
-        if hands is None:
-            raise statement.failure(OPENING, "the table_final of its round has failed a check")
+    elif played.phase is not Phase.SHOWDOWN:
+        raise statement.failure(ACTIONS, f"settled at {played.phase}, before the showdown")
+    elif hands is not None:
         _verify_claims(statement, played, hands, body["settlement"], body["outcome"])
     # (18) The balance.
     verify_balance(statement, seat, played)
@@ -150,6 +151,8 @@ def _verify_opening(statement: Statement, seat: OpenSeat, round_: TableRound) ->
     if seat.ruleset is None or not seat.is_sound:
         raise statement.failure(OPENING, "its opening has failed a check")
     is_revealed, is_void = "deck" in round_.final_body, body["status"] == "void"
+    if not round_.deck and (is_revealed or not is_void):
+        raise statement.failure(OPENING, "the table_final of its round has failed a check of its cards")
     due = {
         "hole_cards": is_revealed and seat.ruleset.hole_cards == "own",
         "outcome": not is_void,

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from rgs.core.cards import format_card
-from rgs.core.errors import RgsError, VerificationError
+from rgs.core.errors import VerificationError
 from rgs.core.games.dealing import Dealt, dealt_cards
 from rgs.core.games.settling import Showdown, showdown
 from rgs.core.replay.checks import (
@@ -30,6 +30,7 @@ from rgs.core.replay.checks import (
     TRANSCRIPT,
     WINDOWS,
 )
+from rgs.core.replay.finals import verify_approvals
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.rounds import DECK_UNRECOVERABLE, hand_object
@@ -54,6 +55,7 @@ class TableRound:
     body: Body
     """Of the `table_round`."""
     ruleset: Ruleset | None
+    """None if it is not known, or cannot deal so many hands: then no card can be compared."""
     seats: int = 0
     salt: str = ""
     deal: str = ""
@@ -70,6 +72,8 @@ class TableRound:
     """The deck that the `table_final` reveals, if it passed checks 12 to 14."""
     is_cut: bool = False
     """Some of its seats lie outside cut files."""
+    is_followed: bool = False
+    """The table has begun its next round."""
 
     @property
     def round_id(self) -> str:
@@ -122,7 +126,6 @@ class Tables:
         self._rounds: dict[str, TableRound] = {}
         """By the hash of the `table_round`."""
         self._by_deal: dict[str, str] = {}
-        self._by_final: dict[str, str] = {}
 
     def of_deal(self, deal: str) -> TableRound | None:
         """The round of a `table_deal`, by its hash."""
@@ -139,29 +142,31 @@ class Tables:
     # --- table_round -------------------------------------------------------------------------------------------------
 
     def begin(self, statement: Statement, rulebook: Rulebook, *, is_whole: bool) -> None:
-        """Take a `table_round`: checks 24, 28 of the round before it, 8, 10, 25 and 26.
+        """Take a `table_round`: checks 24, 8, 10, 25, 26 and 27.
 
         The round is taken as the newest whatever check it fails.
         """
         body = statement.body
         state = self._tables.setdefault(body["table"], TableState())
         known, before = TableState(**asdict(state)), self._rounds.get(state.round)
-        made = TableRound(statement.hash, body, rulebook.ruleset(body["ruleset"]))
+        if before is not None:
+            before.is_followed = True
+        made = TableRound(statement.hash, body, _usable_ruleset(body, rulebook))
         self._rounds[statement.hash] = made
         is_same_second = body["betting_open_time"][:19] == state.second
         state.codes = (state.codes if is_same_second else frozenset()) | {body["game_code"]}
         state.second = body["betting_open_time"][:19]
         state.last_no, state.round = max(int(body["table_round_no"]), state.last_no), statement.hash
         _verify_order(statement, known, before, is_whole=is_whole)
-        _verify_fixed(statement, made, rulebook)
+        _verify_fixed(statement, rulebook)
         if body["game_code"] in known.codes and is_same_second:
             raise statement.failure(TABLE_DEAL, f"game code {body['game_code']} is that of another round of the table")
 
     def forget(self, round_: TableRound) -> None:
-        """Drop a round that nothing can name any more."""
-        self._rounds.pop(round_.hash, None)
+        """Drop a round that nothing can name any more; the same `table_round` a second time stays."""
+        if self._rounds.get(round_.hash) is round_:
+            del self._rounds[round_.hash]
         self._by_deal.pop(round_.deal, None)
-        self._by_final.pop(round_.final, None)
 
     # --- table_seats, table_deal -------------------------------------------------------------------------------------
 
@@ -169,8 +174,8 @@ class Tables:
         """Check 28 of a `table_seats`: it belongs to a round that is not dealt yet, and to its tree."""
         body = statement.body
         round_ = self._named_round(statement)
-        if round_.seats or round_.deal:
-            raise statement.failure(SEATS, "the seats of the round were counted before, or dealt")
+        if round_.seats or round_.deal or round_.final:
+            raise statement.failure(SEATS, "the seats of the round were counted before, or it was dealt or has ended")
         seats = int(body["seats"])
         round_.seats, round_.salt = min(seats, SEATS_MAX), body["salt"]
         most = round_.ruleset.max_seats if round_.ruleset else 0
@@ -245,7 +250,6 @@ class Tables:
         if round_.final:
             raise statement.failure(TABLE, "the round had ended before")
         round_.final, round_.final_body = statement.hash, body
-        self._by_final[statement.hash] = round_.hash
         state = self._tables[round_.table]
         if state.round == round_.hash:
             state.head, state.end_time = statement.hash, body["time"]
@@ -254,6 +258,8 @@ class Tables:
             round_.deck = _verified_deck(statement, round_, round_.ruleset)
         _verify_windows(statement, round_)
         self._verify_seats(statement, round_, is_whole=is_whole)
+        if body["status"] == "void":
+            verify_approvals(statement)
         return round_
 
     @staticmethod
@@ -262,6 +268,8 @@ class Tables:
         windows = statement.body["windows"]
         if windows and round_.last_seat_time > windows[0]["open_time"]:
             raise statement.failure(EARLY, f"a seat was opened at {round_.last_seat_time}, after the cards were shown")
+        if is_whole and not round_.seats and not round_.deal:
+            raise statement.failure(SEATS, "no table_seats counts the seats before the end")
         if not round_.deal or not round_.seats:
             return
         if len(round_.leaves) != round_.seats:
@@ -297,13 +305,11 @@ class Tables:
         }
         for row in state["rounds"]:
             leaves = {int(seat_no): bytes.fromhex(leaf) for seat_no, leaf in row["leaves"].items()}
-            ruleset = rulebook.ruleset(row["body"]["ruleset"])
+            ruleset = _usable_ruleset(row["body"], rulebook)
             one = TableRound(**{**row, "deck": tuple(row["deck"]), "leaves": leaves, "ruleset": ruleset})
             self._rounds[one.hash] = one
             if one.deal:
                 self._by_deal[one.deal] = one.hash
-            if one.final:
-                self._by_final[one.final] = one.hash
 
 
 def _root(round_: TableRound) -> str:
@@ -314,7 +320,7 @@ def _root(round_: TableRound) -> str:
 
 
 def _verify_order(statement: Statement, state: TableState, before: TableRound | None, *, is_whole: bool) -> None:
-    """Check 24, and 28 of the round before: it has ended, and so has each of its seats."""
+    """Check 24. In cut files the end of the round before may lie outside."""
     body = statement.body
     number = int(body["table_round_no"])
     if number <= state.last_no:
@@ -322,26 +328,33 @@ def _verify_order(statement: Statement, state: TableState, before: TableRound | 
     is_next = number == state.last_no + 1
     if is_whole and not is_next:
         raise statement.failure(TABLE, f"round {number} of {body['table']} comes after {state.last_no}")
-    if is_next and (is_whole or state.last_no):
-        if before is not None and not before.final:
+    if is_next:
+        has_ended = before is None or before.final
+        if is_whole and not has_ended:
             raise statement.failure(TABLE, f"round {state.last_no} of {body['table']} has not ended")
-        if body["previous"] != state.head:
+        if has_ended and body["previous"] != state.head:
             raise statement.failure(TABLE, f"round {number} does not name the hash of the end of {state.last_no}")
     if body["betting_open_time"] < state.end_time:
         raise statement.failure(TABLE, f"betting opened before the round before had ended, at {state.end_time}")
-    if before is not None and before.unanswered:
-        raise statement.failure(SEATS, f"{before.unanswered} seats of round {state.last_no} have no final")
 
 
 # --- (8) (10) (25) (26) of a table_round ---
 
 
-def _verify_fixed(statement: Statement, round_: TableRound, rulebook: Rulebook) -> None:
-    body, ruleset = statement.body, round_.ruleset
+def _hands_max(ruleset: Ruleset) -> int:
+    return 1 if ruleset.hole_cards == "shared" else ruleset.max_seats
+
+
+def _usable_ruleset(body: Body, rulebook: Rulebook) -> Ruleset | None:
+    ruleset = rulebook.ruleset(body["ruleset"])
+    return ruleset if ruleset is not None and int(body["hands"]) <= _hands_max(ruleset) else None
+
+
+def _verify_fixed(statement: Statement, rulebook: Rulebook) -> None:
+    body = statement.body
+    ruleset = rulebook.ruleset(body["ruleset"])
     if ruleset is None:
-        raise statement.failure(
-            RULES, f"ruleset {body['ruleset']['id']} version {body['ruleset']['version']} is not known"
-        )
+        raise statement.failure(RULES, f"ruleset {body['ruleset']['id']} {body['ruleset']['version']} is not known")
     jurisdiction = rulebook.jurisdiction(body["jurisdiction"])
     if jurisdiction is None:
         raise statement.failure(RULES, f"jurisdiction {body['jurisdiction']['id']} is not known")
@@ -351,9 +364,8 @@ def _verify_fixed(statement: Statement, round_: TableRound, rulebook: Rulebook) 
         raise statement.failure(RULES, f"{jurisdiction.id} does not allow a window to end early")
     _verify_limits(statement, ruleset)
     hands, leaves = int(body["hands"]), int(body["leaves"])
-    most = 1 if ruleset.hole_cards == "shared" else ruleset.max_seats
-    if hands > most:
-        raise statement.failure(TABLE_DEAL, f"{hands} hands where at most {most} may be dealt")
+    if hands > _hands_max(ruleset):
+        raise statement.failure(TABLE_DEAL, f"{hands} hands where at most {_hands_max(ruleset)} may be dealt")
     if leaves & (leaves - 1) or not LEAVES_MIN <= leaves <= SEATS_MAX:
         raise statement.failure(TABLE_DEAL, f"a tree of {leaves} leaves, not a power of two from {LEAVES_MIN}")
     opened, closed = body["betting_open_time"], body["betting_close_time"]
@@ -418,10 +430,7 @@ def _verified_deck(statement: Statement, round_: TableRound, ruleset: Ruleset) -
         raise statement.failure(TRANSCRIPT, str(error)) from None
     if _faces(deck) != body["deck"]:
         raise statement.failure(TRANSCRIPT, "the transcript gives another deck")
-    try:
-        dealt = dealt_cards(ruleset, deck, round_.hands)
-    except (RgsError, IndexError):  # pragma: no cover - check 25 has refused such a number of hands
-        raise statement.failure(CARDS, f"{round_.hands} hands cannot be dealt") from None
+    dealt = dealt_cards(ruleset, deck, round_.hands)
     is_shared = ruleset.hole_cards == "shared"
     expected = {
         "board": _faces(dealt.board),
@@ -453,13 +462,14 @@ def _verify_windows(statement: Statement, round_: TableRound) -> None:
     """The windows stand in the order of the phases, each whole unless a pause or all decisions ended it."""
     body, time = statement.body, round_.deal_time
     due_ms = int(round_.body["decision_ms"])
+    # Of a ruleset that is not known (8) neither phases nor cards can be compared.
     phases = [] if round_.ruleset is None else [phase.value for phase in round_.ruleset.rules.transitions]
     ended: list[str] = []
     for window in body["windows"]:
         if not time <= window["open_time"] <= window["close_time"]:
             raise statement.failure(WINDOWS, f"the window from {window['open_time']} is out of order")
         time = window["close_time"]
-        if phases[len(ended) : len(ended) + 1] != [window["phase"]]:
+        if phases and phases[len(ended) : len(ended) + 1] != [window["phase"]]:
             raise statement.failure(WINDOWS, f"a window of {window['phase']} stands after {len(ended)} phases")
         if window["end"] != WindowEnd.PAUSED:
             ended.append(window["phase"])
@@ -467,7 +477,7 @@ def _verify_windows(statement: Statement, round_: TableRound) -> None:
             raise statement.failure(WINDOWS, f"the window from {window['open_time']} ended early")
         if window["end"] == WindowEnd.TIME:
             _verify_length(statement, window["open_time"], window["close_time"], due_ms)
-    if body["status"] == "settled" and ended != phases:
+    if phases and body["status"] == "settled" and ended != phases:
         raise statement.failure(WINDOWS, f"windows of {', '.join(ended) or 'no phase'}, not of {', '.join(phases)}")
     if body["windows"] and not round_.deal:
         raise statement.failure(WINDOWS, "windows of a round that was not dealt")

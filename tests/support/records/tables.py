@@ -63,6 +63,8 @@ class TableRecord:
     ruleset: str
     jurisdiction: str = "demo"
     early_close: bool = False
+    betting_ms: int = BETTING_MS
+    decision_ms: int = DECISION_MS
     round_no: int = 0
     head: str = LINK_ZERO
     round_id: str = ""
@@ -80,7 +82,7 @@ class TableRecord:
         limits = tuple((bet, StakeLimits(10, 1_000)) for bet in sorted(ruleset.limits))
         law = load_jurisdiction(self.jurisdiction, self.factory.law_version)
         return RoundRules(
-            self.name, CONFIG, ruleset, law, limits, BETTING_MS, DECISION_MS, early_close=self.early_close
+            self.name, CONFIG, ruleset, law, limits, self.betting_ms, self.decision_ms, early_close=self.early_close
         )
 
     # --- before the draw ---
@@ -90,7 +92,7 @@ class TableRecord:
         factory, rules = self.factory, self.rules
         self.round_id, self.round_no = factory.ulid(), self.round_no + 1
         opened = factory.clock_ms + 1_000
-        factory.clock_ms = opened + BETTING_MS
+        factory.clock_ms = opened + self.betting_ms
         is_own = rules.ruleset.hole_cards == "own"
         self.seats, self.windows, self.void = [], [], None
         self.deal_hash = self.final = ""
@@ -164,7 +166,7 @@ class TableRecord:
         for one in self.seats:
             if one.seat.phase is at and one.seat.seat_no in decisions:
                 self.decide(one, decisions[one.seat.seat_no], "player")
-        closed = opened + DECISION_MS if end is WindowEnd.TIME else factory.clock_ms + 50
+        closed = opened + self.decision_ms if end is WindowEnd.TIME else factory.clock_ms + 50
         factory.clock_ms = closed
         if end is WindowEnd.TIME:
             for one in self.seats:
