@@ -46,7 +46,7 @@ NOT_THERE: list[tuple[Act, str, str | None, dict[str, str]]] = [
      f"unknown guard {'w' * 40}", "name", {"kind": "guard", "value": "w" * 40}),
     (lambda _, a: a.pause(NOBODY), f"no round {NOBODY}", "round_id", {"kind": "round", "round_id": NOBODY}),
     (lambda h, a: h.services.outbox.release_reports(a.order("ReleaseReports"), "k" * 30, "s" * 90, "WHY"),
-     f"nothing is held of {'k' * 20} {'s' * 80}", "subject", {"kind": "report", "value": "s" * 80}),
+     f"no held report of kind {'k' * 20} and subject {'s' * 80}; ListHeldReports lists them", "subject", {"kind": "report", "value": "s" * 80}),
     (lambda _, a: a.switch("table", "t" * 90), f"table {'t' * 80} cannot be switched", "scope", {"value": "t" * 80}),
     (lambda _, a: a.switch("operator", "A b"), "", "operator", {}),
     (lambda _, a: a.switch("player", "A b/anna"), "", "operator", {}),
