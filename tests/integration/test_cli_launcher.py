@@ -175,10 +175,10 @@ sys.exit(run(["manifest"], Manifest(entries, locked=True)))
 def test_an_interrupt_ends_with_130(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
-import rgs.node.home as home
+import rgs.node.files as files
 from rgs.cli import run
 from tests.support.process.commands import MANIFEST
-home.sync_tree = lambda folder: os.kill(os.getpid(), signal.SIGINT)
+files.sync_tree = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 sys.exit(run(["init", "--home", sys.argv[1]], MANIFEST))
 """
     command = [sys.executable, "-c", script, str(tmp_path / "home")]

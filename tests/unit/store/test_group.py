@@ -8,7 +8,7 @@ from rgs.store.changes import Change, DayCount, Draft, SessionRaceError
 from rgs.store.group import Group, SigningIdentity, parted
 from rgs.store.rows import AnswerRow
 from tests.support.store.shelf import INSTANCE_KEY, NAME, answer, opened, session
-from tests.unit.store.test_store_turn import turning
+from tests.unit.store.test_turn import turning
 
 DAY = DayCount("op-1", "EUR", "2026-11-18", purchases=1, bought_minor=500)
 

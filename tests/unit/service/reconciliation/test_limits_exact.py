@@ -20,7 +20,7 @@ from rgs.service.reconciliation.runs import CUT_OFF_S_MAX, ReconciliationRuns, R
 from rgs.service.reconciliation.submissions import Header, Submissions
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import NODE_KEY, ROOT_KEY, key_bundle, sealed
-from tests.unit.service.reconciliation.test_reconciliation_served import REQUEST
+from tests.unit.service.reconciliation.test_served import REQUEST
 
 OPERATOR = Caller("op-1", Role.OPERATOR, "demo")
 IDS = [str(number) * 32 for number in range(1, 4)]
