@@ -74,6 +74,9 @@ HONEST = {
     "tables": partial(seats, "t-1", "t-1", "t-2", ""),
     "Italy": partial(seats, "t-1", "t-1", "", "", jurisdiction="it-adm"),
     "Britain": partial(seats, "", "", jurisdiction="gb-ukgc"),
+    "the newest of Italy": partial(played, jurisdiction="it-adm", law_version=None),
+    "the newest of Britain": partial(played, jurisdiction="gb-ukgc", law_version=None),
+    "the newest of the demo": partial(played, law_version=None),
 }
 
 

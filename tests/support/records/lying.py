@@ -30,6 +30,7 @@ def begun(
     ruleset: str = "uth-solo",
     *,
     jurisdiction: str = "demo",
+    law_version: int | None = 1,
     table: str = "",
     bought: int = 10_000,
     lie: Lie | None = None,
@@ -37,7 +38,7 @@ def begun(
 ) -> tuple[RecordFactory, Worker, SessionRecord]:
     factory = RecordFactory("planted", lie=lie, bend=bend)
     one = factory.start("rgs-1")
-    player = factory.open(one, ruleset, jurisdiction=jurisdiction, table=table)
+    player = factory.open(one, ruleset, jurisdiction=jurisdiction, law_version=law_version, table=table)
     factory.buy(one, player, bought)
     return factory, one, player
 

@@ -8,6 +8,7 @@ import json
 import re
 import tomllib
 from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -26,19 +27,21 @@ from rgs.core.tables.config import (
     parse_canonical_table_config,
     parse_table_config,
 )
+from rgs.core.times import parse_time
 
 RULES: dict[str, Any] = {
     "rulesets": {name: load_ruleset(name) for name in SHIPPED_RULESETS},
     "jurisdictions": {name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS},
 }
 SHIPPED = resources.files("rgs.core") / "table_data"
+PAGE = (Path(__file__).parents[4] / "docs" / "tables.md").read_text("utf-8")
 
 
 def text_of(table_id: str) -> str:
     return (SHIPPED / f"{table_id}.toml").read_text("utf-8")
 
 
-def with_rows(table_id: str = "uth-online", **rows: object) -> TableConfig:
+def with_rows(table_id: str = "uth-online", **rows: Any) -> TableConfig:
     """A shipped configuration with other rows: `limits__ante` is a row of a table, None takes it away."""
     document = tomllib.loads(text_of(table_id))
     for path, value in rows.items():
@@ -123,6 +126,37 @@ def test_a_canonical_form_is_the_only_one() -> None:
     with pytest.raises(FormatError, match="the table is not in its canonical form") as caught:
         parse_canonical_table_config(canonical + b" ", **RULES)
     assert caught.value.field == "table"
+
+
+# --- the page ---
+
+
+def test_the_examples_of_the_page_are_configurations() -> None:
+    online, lugano = (parse_table_config(text, **RULES) for text in re.findall(r"(?ms)^```toml\n(.*?)^```$", PAGE))
+    assert (online.ruleset_id, online.seats_max, online.operators) == (
+        "uth-online",
+        SEATS_MAX,
+        ("operator-1", "operator-2"),
+    )
+    assert online.hours.next_change_ms(parse_time("2026-11-23T12:00:00.000Z")) is None
+    assert (lugano.ruleset_id, lugano.seats_max, lugano.operators) == ("uth-lugano", 7, ("operator-1",))
+    assert lugano.hours.next_change_ms(parse_time("2026-11-23T12:00:00.000Z")) == parse_time("2026-11-23T17:00:00.000Z")
+
+
+def test_the_page_has_every_row_and_no_other() -> None:
+    def rows(table: dict[str, Any], path: str = "") -> set[str]:
+        found = set()
+        for key, value in table.items():
+            inner = value[0] if isinstance(value, list) and isinstance(value[0], dict) else value
+            found |= rows(inner, f"{path}{key}.") if isinstance(inner, dict) else {path + key}
+        return found
+
+    named = re.findall(r"(?m)^\| (`[^|]+`) \|", PAGE)
+    written = {row for cell in named for row in re.findall(r"`([^`]+)`", cell)}
+    expected = {re.sub(r"(names|limits)\.\w+", r"\1.<>", row) for row in rows(tomllib.loads(text_of("uth-lugano")))}
+    assert {re.sub(r"<\w+>", "<>", row) for row in written} - {".max_minor", "hours.spans"} == (
+        expected - {"limits.<>.max_minor"}
+    )
 
 
 # --- what may be said ---
@@ -225,7 +259,7 @@ def test_names_may_be_in_more_languages() -> None:
         ({"hours__holidays": []}, "hours.holidays: is not known"),
     ],
 )
-def test_what_is_refused(rows: dict[str, object], message: str) -> None:
+def test_what_is_refused(rows: dict[str, Any], message: str) -> None:
     with pytest.raises(TableConfigError, match=re.escape(message)) as caught:
         with_rows(**rows)
     assert caught.value.field == message.partition(":")[0]
@@ -238,7 +272,12 @@ def test_a_table_of_boxes_states_how_many() -> None:
 
 
 def test_what_great_britain_does_not_allow() -> None:
-    lawful = {"jurisdiction": "gb-ukgc", "currency": "GBP", "early_close": False, "tables_beside": False}
+    lawful: dict[str, Any] = {
+        "jurisdiction": "gb-ukgc",
+        "currency": "GBP",
+        "early_close": False,
+        "tables_beside": False,
+    }
     assert with_rows(**lawful).jurisdiction_id == "gb-ukgc"
     with pytest.raises(TableConfigError, match="early_close: true, but gb-ukgc allows no window to end before"):
         with_rows(**lawful | {"early_close": True})
