@@ -19,15 +19,13 @@ from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.money import parse_currency
 from rgs.core.rulesets import CheckedRows, canonical_form, hash_of, parse_canonical_document, parse_document
 from rgs.core.tables.hours import Hours, parse_hours
+from rgs.core.tables.tree import SEATS_MAX
 
 SHIPPED_TABLES: Final = ("uth-online", "uth-seven-box", "uth-lugano")
 """The configurations that are shipped: those of the demo."""
 
 LANGUAGES: Final = ("it", "de", "en")
 """The languages in which every table has a name. It may have names in more."""
-
-SEATS_MAX: Final = 1 << 20
-"""The most seats of one round: 1,048,576."""
 
 _MAX_VERSION: Final = 1_000_000
 _MAX_NAME: Final = 60

@@ -20,13 +20,13 @@ from rgs.core.jurisdictions import EARLIER_VERSIONS, SHIPPED_JURISDICTIONS, load
 from rgs.core.rulesets import SHIPPED_RULESETS, canonical_form, load_ruleset
 from rgs.core.tables.config import (
     LANGUAGES,
-    SEATS_MAX,
     SHIPPED_TABLES,
     TableConfig,
     load_table_config,
     parse_canonical_table_config,
     parse_table_config,
 )
+from rgs.core.tables.tree import SEATS_MAX
 from rgs.core.times import parse_time
 
 RULES: dict[str, Any] = {
