@@ -178,7 +178,7 @@ def due(table: Table, clockwork: Clockwork, facts: Facts, now_ms: int) -> Step |
             return None if facts.unfinished or facts.unopened else Step.FINISH
         case State.RESULT:
             return _after_result(facts) if is_time else None
-        case State.PAUSED:
+        case _:  # PAUSED: it waits for an admin
             return None
 
 
@@ -225,7 +225,7 @@ def take(
             return replace(after, paused_from=None, phase=None)
         case Step.CANCEL | Step.REST | Step.SHUT | Step.OPEN:
             return replace(_without_round(after), deadline_ms=0)
-        case Step.DEAL:
+        case _:  # DEAL: nothing but the state changes
             return after
 
 
