@@ -29,7 +29,7 @@ from rgs.core.tlog.checkpoints import parse_checkpoint
 from rgs.core.tlog.note import parse_note
 from rgs.node.clock import SystemClock
 from rgs.node.transparency_log import LOG_S
-from rgs.store.changes import Change, Draft
+from rgs.store.changes import Change, Draft, NewInstance
 from rgs.store.sqlite.store import SqliteStore, create_store
 from rgs.tlog.sequencer import BATCH, Sequencer
 
@@ -86,9 +86,17 @@ async def opened(folder: Path) -> AsyncIterator[tuple[SqliteStore, Sequencer]]:
     create_store(folder / "rgs.db", "0" * 26)
     store = SqliteStore(folder / "rgs.db")
     await store.start_instance(
-        instance="bench-b1-w0", node="bench", boot_no=1, worker=0, start_ms=0,
-        start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}), node_signer=KEY, signer=KEY,
-    )  # fmt: skip
+        NewInstance(
+            instance="bench-b1-w0",
+            node="bench",
+            boot_no=1,
+            worker=0,
+            start_ms=0,
+            start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}),
+            node_signer=KEY,
+            signer=KEY,
+        )
+    )
     sequencer = Sequencer(
         store=store, clock=SystemClock(), folder=folder / "log", prefix="log.example", signer=KEY, delay_ms=60_000
     )

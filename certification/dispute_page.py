@@ -115,7 +115,8 @@ def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
 
 def _decisions(words: Words, dispute: Dispute) -> Iterator[tuple[str, ...]]:
     for action in dispute.final["actions"]:
-        phase, taken, by = (words[name][action[name]] for name in ("phase", "action", "by"))
+        phase, by = (words[name][action[name]] for name in ("phase", "by"))
+        taken = words["action"][dispute.ruleset.family][action["action"]]
         yield action["time"], phase, taken, by, _amount(words, dispute, action["amount_minor"])
 
 
@@ -123,7 +124,13 @@ def _payouts(words: Words, dispute: Dispute) -> Iterator[tuple[str, ...]]:
     for row in dispute.final.get("settlement", ()):
         result = words["result"][row["result"]]
         stake, returned = (_amount(words, dispute, row[name]) for name in ("stake_minor", "returned_minor"))
-        yield words["bet"][row["bet"]], result, _rule(words, dispute, row["bet"]), stake, returned
+        yield (
+            words["bet"][dispute.ruleset.family][row["bet"]],
+            result,
+            _rule(words, dispute, row["bet"]),
+            stake,
+            returned,
+        )
 
 
 def _rule(words: Words, dispute: Dispute, bet: str) -> str:

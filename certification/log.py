@@ -26,20 +26,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from certification import replay
 from certification.auditing import Auditor, LogAudit, measure_bare
 from certification.cosigned import read_notes
 from certification.engines import ENGINES, EngineError
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
-from certification.replay import (
-    FileError,
-    add_rules_options,
-    fingerprint,
-    read_file,
-    refused,
-    rulebook_of,
-    whole_number,
-)
 from certification.sources import SourceError, add_tls_options, open_source
 from rgs.core.errors import FormatError, RgsError, VerificationError
 from rgs.core.replay import Rulebook
@@ -65,15 +57,15 @@ class Trust:
 
 def read_trust(path: Path, own: Sequence[str]) -> Trust:
     """The policy of a file. FileError."""
-    data = read_file(path, POLICY_BYTES_MAX)
+    data = replay.read_file(path, POLICY_BYTES_MAX)
     try:
         policy = parse_policy(data)
         named = self_witnesses(data) | set(own)
         if unknown := named - policy.witnesses.keys():
-            raise FileError(f"--self-witness {min(unknown)}: {path} names no such witness")
+            raise replay.FileError(f"--self-witness {min(unknown)}: {path} names no such witness")
         return Trust(policy, named)
     except RgsError as error:
-        raise FileError(f"{path}: {error}") from error
+        raise replay.FileError(f"{path}: {error}") from error
 
 
 class StateFile:
@@ -92,24 +84,24 @@ class StateFile:
         try:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise FileError(f"{lock}: {error.strerror}") from error
+            raise replay.FileError(f"{lock}: {error.strerror}") from error
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FileError(f"{self._path}: another run uses this state") from None
+                raise replay.FileError(f"{self._path}: another run uses this state") from None
             yield
         finally:
             os.close(descriptor)
 
     def read(self) -> dict[str, Any] | None:
         """The state; None at the first run. FormatError, FileError."""
-        return parse_state(read_file(self._path, STATE_BYTES_MAX)) if self._path.exists() else None
+        return parse_state(replay.read_file(self._path, STATE_BYTES_MAX)) if self._path.exists() else None
 
     def read_part(self) -> dict[str, Any] | None:
         """What an interrupted run left; None if it cannot be used."""
         try:
-            return parse_state(read_file(self._part, STATE_BYTES_MAX)) if self._part.exists() else None
+            return parse_state(replay.read_file(self._part, STATE_BYTES_MAX)) if self._part.exists() else None
         except (FormatError, ValueError):
             return None
 
@@ -125,7 +117,7 @@ class StateFile:
             self._rename(temporary, self._part)
         except OSError as error:
             temporary.unlink(missing_ok=True)
-            raise FileError(f"{self._part}: {error.strerror}") from error
+            raise replay.FileError(f"{self._part}: {error.strerror}") from error
 
     def accept(self) -> None:
         """Make the last part the state; durable on return."""
@@ -171,7 +163,7 @@ def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tupl
             auditor = Auditor(
                 source=source,
                 policy=trust.policy,
-                bundle=read_file(options.keys, KEY_BUNDLE_BYTES_MAX),
+                bundle=replay.read_file(options.keys, KEY_BUNDLE_BYTES_MAX),
                 root=options.root,
                 rulebook=rulebook,
                 own=trust.own,
@@ -198,7 +190,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--policy", required=True, type=Path, help="whom you trust (C2SP tlog-policy)")
     parser.add_argument("--state", required=True, type=Path, help="your memory between runs; made where it is missing")
     parser.add_argument("--keys", required=True, type=Path, help="the key bundle")
-    parser.add_argument("--root", type=fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside")
+    parser.add_argument(
+        "--root", type=replay.fingerprint, metavar="FINGERPRINT", help="the root's, brought from outside"
+    )
     parser.add_argument("--self-witness", action="append", default=[], metavar="NAME", help="the operator's witness")
     parser.add_argument(
         "--witnessed",
@@ -209,12 +203,12 @@ def _parser() -> argparse.ArgumentParser:
         help="a checkpoint that an outside witness has cosigned: the log must hold it, and what it covers"
         " stands under a key that was revoked later",
     )
-    add_rules_options(parser)
+    replay.add_rules_options(parser)
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
     parser.add_argument("--whole", action="store_true", help="read everything again, also what was verified before")
     parser.add_argument("--engine", choices=ENGINES, default="process", help="where signatures are verified")
     parser.add_argument(
-        "--workers", type=whole_number(1), default=os.cpu_count() or 1, help="processes (1: this one alone)"
+        "--workers", type=replay.whole_number(1), default=os.cpu_count() or 1, help="processes (1: this one alone)"
     )
     parser.add_argument("--cluster", metavar="ADDRESS", help="of the Ray or Dask cluster that is there already")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
@@ -228,7 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         trust = read_trust(options.policy, options.self_witness)
-        rulebook = rulebook_of(options)
+        rulebook = replay.rulebook_of(options)
         found, root = audit(options, trust, rulebook)
         document = document_of(
             found, trust.own, _verdict(found, trust, options.root == root), root, measure_bare(found.sample)
@@ -236,8 +230,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for path, text in ((options.json, json.dumps(document, indent=1) + "\n"), (options.html, None)):
             if path is not None:
                 path.write_text(render_html(document) if text is None else text, encoding="utf-8")
-    except (FileError, SourceError, EngineError, FormatError) as error:
-        return refused("log", error)
+    except (replay.FileError, SourceError, EngineError, FormatError) as error:
+        return replay.refused("log", error)
     except VerificationError as error:  # the key bundle
         sys.stdout.write(f"FAILED {error.metadata['check']}: {error.message}\nFAILED UNANCHORED\n")
         return 1

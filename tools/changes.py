@@ -1,9 +1,8 @@
-"""`make changes`, part of `make check`: lists by class what has changed since the software was certified.
+"""`make changes`, part of `make check`: lists by class the files that changed since the software was certified.
 
 `certification/certified.json` has the hashes of all files of a certified class (`certification.manifest`, CLASSES) at
-the last release; `make certified` writes it again at a release, and at no other time. A change of such a file is MAJOR:
-generator, games or returns are certified again. If one has changed, CHANGELOG.md needs a new entry of its class under
-Unreleased.
+the last release. `make certified` writes it again, only at a release. A change of such a file is MAJOR: generator,
+games or returns must be certified again. CHANGELOG.md then needs an entry of that class under Unreleased.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def hashes(root: Path) -> dict[str, dict[str, str]]:
 def changes(
     certified: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]
 ) -> dict[str, list[Finding]]:
-    """Class -> files that are `changed`, `new` or `gone`; classes without changes are left out."""
+    """Class -> files that are `changed`, `new` or `gone`. A class without changes is left out."""
     reported: dict[str, list[Finding]] = {}
     for name in CLASSES:
         before, after = certified.get(name, {}), now[name]
@@ -57,11 +56,11 @@ def entries(changelog: str) -> Counter[str]:
 
 
 def check(root: Path) -> tuple[list[str], bool]:
-    """Lines to show, and whether the change log has an entry for every class that has changed."""
+    """The lines to show, and whether the change log has an entry for every class that has changed."""
     certified = json.loads((root / CERTIFIED).read_bytes())
     found = changes(certified["files"], hashes(root))
     then, now = certified["entries"], entries((root / CHANGELOG).read_text("utf-8"))
-    if sum(now.values()) < sum(then.values()):  # a release has emptied the section meanwhile
+    if sum(now.values()) < sum(then.values()):  # a release has emptied the section since then
         then = {}
     lines = [f"MAJOR [{name}] {finding}" for name, findings in found.items() for finding in findings]
     silent = [name for name in found if now[name] <= then.get(name, 0)]
@@ -76,7 +75,7 @@ def check(root: Path) -> tuple[list[str], bool]:
 
 
 def certify(root: Path) -> None:
-    """Write the hashes of now as the certified ones."""
+    """Write the present hashes as the certified ones."""
     version = re.search(r'^__version__ = "(.+)"', (root / "rgs/__init__.py").read_text("utf-8"), re.MULTILINE)
     reported = entries((root / CHANGELOG).read_text("utf-8"))
     content = {"entries": reported, "files": hashes(root), "version": version[1] if version else ""}
@@ -84,9 +83,9 @@ def certify(root: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare, or write; the exit status."""
+    """Compare or write. Returns the exit status."""
     parser = argparse.ArgumentParser(description="List the certified files that have changed since the last release.")
-    parser.add_argument("--certify", action="store_true", help="write the hashes of now, at a release")
+    parser.add_argument("--certify", action="store_true", help="write the present hashes; only at a release")
     parser.add_argument("--root", type=Path, default=ROOT)
     options = parser.parse_args(argv)
     if options.certify:

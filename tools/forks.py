@@ -1,4 +1,4 @@
-"""One process for each mutant, with limits; shared by both ways of planting (`tools.planting`)."""
+"""Runs one process for each mutant, with limits. Both ways of planting use it (`tools.planting`)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ import hypothesis
 
 from tools.mutations import Mutant
 
-IDLE_S: Final = 60  # with hardly any CPU time: it waits for ever; one that computes for ever meets its CPU limit
+IDLE_S: Final = 60  # almost without CPU time: it waits for ever. An endless computation meets the CPU limit.
 IDLE_TICKS: Final = 5
 MORE_MEMORY: Final = 2 << 30
 KILLED: Final = "killed"
 SURVIVED: Final = "survived"
 TIMEOUT: Final = "timeout"
-UNSUITED: Final = "unsuited"  # for the first way
-IMPORT: Final = ""  # the test, in the map, of what runs before any test
+UNSUITED: Final = "unsuited"  # not for the first way of planting
+IMPORT: Final = ""  # stands in the map for the code that runs before any test
 STATUS: Final = {SURVIVED: 0, KILLED: 1, UNSUITED: 75}
 ENDED: Final = {status: how for how, status in STATUS.items()}
 OPTIONS: Final = (
@@ -39,20 +39,20 @@ OPTIONS: Final = (
 
 @dataclass(frozen=True)
 class Tests:
-    """Test files of a group, a word that leaves some tests out, and whether the map is made in a process apart."""
+    """Test files of a group, a word in names of tests to leave out, and whether a separate process makes the map."""
 
     files: list[str]
     without: str = ""
     apart: bool = False
 
     def options(self, base: Path) -> list[str]:
-        """Pytest's arguments but for the files."""
+        """Pytest's arguments, without the files."""
         return [*OPTIONS, "--basetemp", str(base), *(["-k", f"not {self.without}"] if self.without else [])]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The end of a mutant, and the test (or test file) in which it ended, or ""."""
+    """How a mutant ended, and the test (or test file) in which it ended, or ""."""
 
     outcome: str
     test: str = ""
@@ -66,10 +66,10 @@ class Map:
     covering: dict[tuple[str, int], set[str]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
-    """Modules of others that the tests import."""
+    """Third-party modules that the tests import."""
 
     def tests_of(self, mutant: Mutant, mutants: Iterable[Mutant]) -> list[str]:
-        """Tests that reach the mutant's lines (if none is known to, its function's), cheap ones first."""
+        """Tests that reach the mutant's lines, or else its function's lines; cheap ones first."""
         lines: Iterable[int] = range(mutant.line, mutant.last_line + 1)
         found = self._covering(mutant.path, lines) - {IMPORT}
         if not found:
@@ -79,14 +79,14 @@ class Map:
         return sorted(found, key=lambda test: (self.cost[test], test))
 
     def near(self, path: str, files: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Test files in two parts: the three with most tests that reach anything of the file, and the others."""
+        """Test files in two parts: the three with the most tests that reach the file, and the others."""
         reaching = {test for (file, _), tests in self.covering.items() if file == path for test in tests}
         counts = Counter(test.partition("::")[0] for test in reaching - {IMPORT})
         first = [file for file, _ in counts.most_common(3)]
         return first, [file for file in files if file not in first]
 
     def at_import(self, mutant: Mutant) -> bool:
-        """Whether its function ran when the tests were collected, so that what it gave then may have been kept."""
+        """Whether its function ran while the tests were collected, so that its result may have been kept."""
         return any(IMPORT in self.covering.get((mutant.path, n), ()) for n in range(mutant.line, mutant.last_line + 1))
 
     def _covering(self, path: str, lines: Iterable[int]) -> set[str]:
@@ -97,7 +97,7 @@ class Map:
 
 
 def fork(job: Callable[[], int], cpu_s: float) -> int:
-    """Start a job in a process group of its own, silent, with bounds on CPU time and memory; the process id."""
+    """Start a silent job in its own process group, with limits on CPU time and memory. Returns the process id."""
     pid = os.fork()
     if pid:
         return pid
@@ -116,26 +116,26 @@ def fork(job: Callable[[], int], cpu_s: float) -> int:
 
 
 def bound_cpu(cpu_s: float) -> None:
-    """End this process (SIGXCPU) once it has used so many CPU seconds."""
+    """End this process (SIGXCPU) when it has used this many CPU seconds."""
     resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s) + 1, resource.RLIM_INFINITY))
 
 
 def cpu_ticks(pid: int) -> int:
-    """What a process and those it waited for have used, in the kernel's hundredths of a second."""
+    """The CPU time of a process and of the children it waited for, in the kernel's hundredths of a second."""
     return sum(map(int, Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[11:15]))
 
 
 Job = Callable[[Callable[[int], None]], int]
-"""Returns a status; is given a function to be called with a number, which stays when the job is ended."""
+"""A function that returns a status. It gets another function to call with a number; the number outlives the job."""
 
 
 def run_all(jobs: Sequence[tuple[Job, float]], workers: int, ended: Callable[[int, str, int], None]) -> None:
-    """Run (job, CPU seconds) in forks, so many at a time, and tell of each as it ends: its index, how, and the number
-    that it gave last, 0 if none.
+    """Run each (job, CPU seconds) in a fork, `workers` at a time. Calls `ended` for each with its index, how it ended,
+    and the last number that it gave (0 if none).
     """
     marks = mmap.mmap(-1, 4 * len(jobs) + 4)
     running: dict[int, tuple[int, int]] = {}  # pidfd -> index, pid
-    seen: dict[int, tuple[int, float]] = {}  # pidfd -> CPU time, and when it was so
+    seen: dict[int, tuple[int, float]] = {}  # pidfd -> CPU time, and when it was read
     waiting = iter(enumerate(jobs))
     while True:
         while len(running) < workers and (following := next(waiting, None)):
@@ -156,7 +156,7 @@ def run_all(jobs: Sequence[tuple[Job, float]], workers: int, ended: Callable[[in
             del seen[pidfd]
             os.close(pidfd)
             with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)  # also what it has started
+                os.killpg(pid, signal.SIGKILL)  # with its children
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             if code == 70:
                 raise SystemExit(f"planting failed: job {index}")
@@ -169,7 +169,7 @@ def _mark(marks: mmap.mmap, index: int, number: int) -> None:
 
 
 def load_profile() -> None:
-    """No database, no shrinking, no clock: a counterexample is enough, and the same ones every time."""
+    """Use no database, no shrinking and no clock: one counterexample is enough, and each run finds the same."""
     hypothesis.settings.register_profile(
         "mutants",
         parent=hypothesis.settings(),
@@ -183,10 +183,10 @@ def load_profile() -> None:
 
 
 def limit(found: Map, tests: Iterable[str]) -> float:
-    """CPU seconds for these tests: ten times what they took when nothing was wrong, and a few."""
+    """The limit of CPU seconds for these tests: ten times what they took without a mutant, plus a few."""
     return 3 + 10 * sum(found.cost[test] for test in tests)
 
 
 def own_packages(root: Path) -> set[str]:
-    """The packages below the root, which forks import anew."""
+    """The packages below the root. Each fork imports them anew."""
     return {path.parent.name for path in root.glob("*/*.py")} | {"conftest", "__main__"}

@@ -1,7 +1,8 @@
-"""The journal of mutants: a line of JSON for each as it ends, so that a stopped run can be resumed.
+"""The journal of mutants. Each mutant gets a line of JSON when it ends, so that a stopped run can be resumed.
 
-A verdict holds while its files are unchanged: the target; and the file of the test that killed the mutant, or for any
-other mutant all files that the tests of its group read. The last line of a mutant counts.
+A verdict holds while its files are unchanged. For a killed mutant these are the target and the file of the test that
+killed it. For any other mutant they are the target and all files that the tests of its group read. The last line of a
+mutant counts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ HASH_CHARACTERS = 12
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The end of one mutant. `target` and `tests` are the first digits of SHA-256: of the target, and of its judges."""
+    """How one mutant ended. `target` and `tests` are the first digits of SHA-256 of the target and of its judges."""
 
     path: str
     line: int
@@ -45,7 +46,7 @@ def key_of(mutant: Mutant) -> tuple[str, str, int, str, str]:
 
 
 class Journal:
-    """The lines of the journal. `read` is everywhere the list of files that the tests of the mutant's group read."""
+    """The lines of the journal. A parameter `read` lists the files that the tests of the mutant's group read."""
 
     def __init__(self, file: Path, root: Path) -> None:
         self._file = file
@@ -79,7 +80,7 @@ class Journal:
         return line.target == self._hash((line.path,)) and line.tests == self._hash(judges)
 
     def keep(self, lines: Iterable[Line]) -> None:
-        """Write the file again with these lines only, in order of place."""
+        """Write the file again with only these lines, sorted by place."""
         rows = sorted(lines, key=lambda line: line.key)
         text = "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows)
         self._file.parent.mkdir(parents=True, exist_ok=True)

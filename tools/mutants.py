@@ -1,11 +1,11 @@
 """`make mutants`: plants each small defect of `tools/mutations.py` in our code, and lists those that no test sees.
 
-`tools/mutants.toml` names the groups of targets with the tests that judge them, and the mutants that no test can kill,
-each with the reason. Two parts: `certified` (the generator and the rules) writes `certification/mutants.json`, for the
-dossier: per target what was killed, ran out of CPU time or survived, with the hash of every target and of every file
-the tests read, and the targets that were not run. `rooms` (what is built round them) writes `tools/mutants.jsonl`, a
-line for each mutant as it ends, and goes on from there. Exit 0: every survivor has its reason; 1: one has none, or a
-reason is wrong.
+`tools/mutants.toml` names the groups of targets with the tests that judge them. It also lists the mutants that no test
+can kill, each with the reason. There are two parts. `certified` is the generator and the rules. It writes
+`certification/mutants.json` for the dossier: per target which mutants were killed, ran out of CPU time or survived, the
+hash of every target and of every file that the tests read, and the targets that were not run. `rooms` is the rest. It
+writes a line to `tools/mutants.jsonl` when a mutant ends, and can resume from there. Exit 0: every survivor has a
+reason. Exit 1: a survivor has none, or a reason is wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ JOURNAL: Final = "tools/mutants.jsonl"
 CERTIFIED: Final = "certified"
 ROOMS: Final = "rooms"
 OTHERS_MAX: Final = 20
-"""A known mutant is run against so many tests after the one that killed it before."""
+"""The number of tests that a known mutant is run against, after the one that killed it before."""
 SAME: Final = ("line", "function", "before", "after")
 
 
@@ -64,7 +64,7 @@ class Group:
 
 
 def matched(root: Path, patterns: Sequence[str]) -> list[str]:
-    """Files that patterns name, in order, each once, but for those that a pattern behind `!` names."""
+    """The files that the patterns name, in order, each once. A pattern with `!` before it leaves its files out."""
     left_out = {path for pattern in patterns if pattern[0] == "!" for path in root.glob(pattern[1:])}
     found = [path for pattern in patterns if pattern[0] != "!" for path in sorted(root.glob(pattern)) if path.is_file()]
     return list(dict.fromkeys(path.relative_to(root).as_posix() for path in found if path not in left_out))
@@ -91,13 +91,13 @@ def excuses(entry: dict[str, str], mutant: Mutant | Line) -> bool:
 
 
 def read_config(root: Path) -> tuple[list[Group], list[dict[str, str]]]:
-    """The groups, and the equivalent mutants."""
+    """The groups, and the list of equivalent mutants."""
     document = tomllib.loads((root / CONFIG).read_text("utf-8"))
     return [Group(**each) for each in document["group"]], document.get("equivalent", [])
 
 
 def drawn(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many of them, in order of place. Each draws its own lot, so a change of the source moves few of the others."""
+    """Draw `count` mutants, in order of place. Each draws its own lot, so a changed source moves few of the others."""
 
     def lot(mutant: Mutant) -> bytes:
         words = (str(seed), mutant.path, mutant.function, mutant.before, mutant.after)
@@ -108,7 +108,7 @@ def drawn(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
 
 
 def entries(judged: Sequence[tuple[Line, str]], earlier: Mapping[str, Any], root: Path) -> Iterator[Any]:
-    """The result, target by target; to what ended in an earlier run, what survived there and was run again is added."""
+    """The result of each target. For a target of an earlier run, its survivors that were run again are added."""
     for path in dict.fromkeys(line.path for line, _ in judged):
         rows = [row for row in judged if row[0].path == path]
         outcomes = [line.outcome for line, _ in rows]
@@ -128,13 +128,13 @@ def entries(judged: Sequence[tuple[Line, str]], earlier: Mapping[str, Any], root
 
 
 def read_earlier(files: Iterable[Path], root: Path) -> tuple[list[Any], dict[str, Any]]:
-    """Runs to go on from, and their targets by path; SystemExit if a target has changed since."""
+    """Read the earlier runs, and their targets by path. SystemExit if a target has changed since."""
     runs = [json.loads(file.read_text("utf-8")) for file in files]
     targets = {target["path"]: target for run in runs for target in run["targets"]}
     if any(run["sample"] for run in runs):
-        raise SystemExit("a sample is no run to go on from")
+        raise SystemExit("a run of a sample cannot be continued")
     if changed := [path for path, target in targets.items() if target["sha256"] != sha256(root / path)]:
-        raise SystemExit(f"changed since that run, so run it whole: {' '.join(changed)}")
+        raise SystemExit(f"these targets have changed since that run; run all of their mutants: {' '.join(changed)}")
     reported = [{"commit": run["commit"], "targets": [each["path"] for each in run["targets"]]} for run in runs]
     return [*(each for run in runs for each in run["earlier"]), *reported], targets
 
@@ -144,7 +144,7 @@ Plan = list[tuple[Group, list[Mutant]]]
 
 
 def planned(groups: Sequence[Group], requested: argparse.Namespace, root: Path) -> tuple[Plan, list[str]]:
-    """The mutants of each group that are asked for (of the sample, if there is one), and the targets that are not."""
+    """The requested mutants of each group (of the sample, if any), and the targets that are not requested."""
     paths = [path for group in groups for path in matched(root, group.targets)]
     chosen = {path for path in paths if any(fnmatch.fnmatch(path, like) for like in requested.target or ["*"])}
     whole = [
@@ -162,7 +162,7 @@ def planned(groups: Sequence[Group], requested: argparse.Namespace, root: Path) 
 
 
 def judged(plan: Plan, journal: Journal, root: Path, workers: int) -> list[Line]:
-    """Run what the journal does not know yet; how each mutant ended, in order."""
+    """Run the mutants that the journal does not know yet. Returns how each mutant ended, in order."""
     for group, mutants in plan:
         read, known = group.read(root), journal.lines()
         new = [each for each in mutants if not (key_of(each) in known and journal.stands(known[key_of(each)], read))]
@@ -174,12 +174,12 @@ def judged(plan: Plan, journal: Journal, root: Path, workers: int) -> list[Line]
 
 
 def write(journal: Journal, mutants: Sequence[Mutant], read: Sequence[str], index: int, verdict: Verdict) -> None:
-    """Write down how one of these mutants ended."""
+    """Enter in the journal how one of these mutants ended."""
     journal.write(mutants[index], verdict, read)
 
 
 def run_certified(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
-    """The part for the dossier, and its result; the status."""
+    """Run the part for the dossier and write its result. Returns the exit status."""
     runs, earlier = read_earlier(requested.again, root)
     alive = {(path, *(each[key] for key in SAME)) for path, run in earlier.items() for each in run["survived"]}
     plan, not_run = planned(groups, requested, root)
@@ -210,7 +210,7 @@ def run_certified(groups: Sequence[Group], excused: Excuses, requested: argparse
 
 
 def run_rooms(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
-    """The part round it, whose result is the journal; the status."""
+    """Run the other part, whose result is the journal. Returns the exit status."""
     journal = Journal(requested.output or root / JOURNAL, root)
     read = {path: group.read(root) for group in groups for path in matched(root, group.targets)}
     plan, _ = planned(groups, requested, root)
@@ -224,8 +224,10 @@ def run_rooms(groups: Sequence[Group], excused: Excuses, requested: argparse.Nam
 
 
 def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, workers: int) -> None:
-    """Enter mutants again that the test kills which has killed them before, though source or tests have changed since:
-    quick, for no map is made. The others are left to be judged; all are, where those tests fail without a mutant.
+    """Enter old mutants again that the same test still kills, although source or tests have changed since.
+
+    This is quick, because it makes no map. The other mutants stay to be judged; all stay if those tests fail without a
+    mutant.
     """
     everyone = [mutant for _, mutants in plan for mutant in mutants]
     often = Counter(map(same, everyone))
@@ -242,8 +244,9 @@ def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, worke
 
 
 def recheck(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
-    """Whether what a test has killed once is still killed, of the rooms, by that test or one that killed others of the
-    same function: quick, for no map is made, and nothing is written. The status.
+    """Run mutants of the rooms that a test had killed, against that test and others that killed in the same function.
+
+    This is quick, because it makes no map. It writes nothing. Returns the exit status: 1 if one survives unexplained.
     """
     plan, _ = planned(groups, requested, root)
     everyone = [mutant for _, mutants in plan for mutant in mutants]
@@ -275,18 +278,18 @@ def recheck(groups: Sequence[Group], excused: Excuses, requested: argparse.Names
 
 
 def same(mutant: Mutant | Line) -> tuple[str, str, str, str]:
-    """What names a mutant wherever its line stands."""
+    """What identifies a mutant, whatever its line number."""
     return mutant.path, mutant.function, mutant.before, mutant.after
 
 
 def reported(targets: Sequence[Any], lines: Iterable[Line], excused: Excuses) -> int:
-    """Say what survived, and what is excused though a test sees it; 1 if there is any without a reason, else 0."""
+    """Print the survivors, and the listed equivalents that a test sees. Returns 1 if a reason is missing or wrong."""
     unexplained = [(target["path"], each) for target in targets for each in target["survived"] if not each["why"]]
     for path, each in unexplained:
         print(f"{path}:{each['line']}: survived: {each['before']}  ->  {each['after']}")
     wrong = [line for line in lines if line.outcome != SURVIVED and reason(line, excused)]
     for line in wrong:
-        print(f"{line.path}:{line.line}: listed as equivalent, but a test sees it: {line.after}")
+        print(f"{line.path}:{line.line}: listed as equivalent, but a test kills it: {line.after}")
     for name in ("mutants", "killed", "timeout"):
         print(f"{sum(target[name] for target in targets)} {name}", end=", ")
     print(f"{sum(len(target['survived']) for target in targets)} survived, {len(unexplained)} of them without a reason")
@@ -294,12 +297,12 @@ def reported(targets: Sequence[Any], lines: Iterable[Line], excused: Excuses) ->
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the mutants asked for, write the results and say what survived; the exit status."""
+    """Run the requested mutants, write the results and print the survivors. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="mutants", description="Mutation tests of the project's code.")
     parser.add_argument("--root", type=Path, default=Path())
     parser.add_argument("--part", choices=tuple(PARTS), help="only this part")
-    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only targets like this")
-    parser.add_argument("--sample", type=int, metavar="N", help="only N mutants of a part, drawn by --seed")
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only these targets")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N mutants of each part, drawn with --seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--again",
@@ -307,12 +310,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="FILE",
-        help="certified: of its targets, only what survived in FILE",
+        help="certified: run only the survivors of FILE again",
     )
-    parser.add_argument("--resume", action="store_true", help="rooms: go on from what the journal knows")
-    parser.add_argument("--known", type=int, metavar="N", help="rooms: N that a test had killed, drawn, under it alone")
+    parser.add_argument("--resume", action="store_true", help="rooms: run only what the journal does not know")
+    parser.add_argument("--known", type=int, metavar="N", help="rooms: run N mutants again that a test had killed")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--output", type=Path, help=f"of one part; default: {OUTPUT}, {JOURNAL}")
+    parser.add_argument("--output", type=Path, help=f"where to write one part; default: {OUTPUT}, {JOURNAL}")
     requested = parser.parse_args(argv)
     if requested.output:
         requested.output = requested.output.resolve()

@@ -1,10 +1,10 @@
 """Makes small wrong changes of a source file, one at a time, for mutation testing (`tools/mutants.py`).
 
-A pure function from source to mutants. It changes comparisons, arithmetic, numbers by one, truth values, conditions,
-`and` and `or` and their operands, bounds of slices, returned values, codes and names in strings; it deletes statements
-and swaps `break` and `continue`. It leaves out what no test of behaviour can see: annotations, docstrings, imports,
-`__all__`, `slots=`, decorators but not their arguments, declarations and blocks for type checkers, prose (texts with a
-space). In SQL it changes comparisons, `AND` and `OR`, `NULL` and `NOT NULL`, the order, `min` and `max`.
+It is a pure function from source to mutants. It changes comparisons, arithmetic, numbers by one, truth values,
+conditions, `and` and `or` and their operands, bounds of slices, returned values, codes and names in strings. It deletes
+statements and swaps `break` and `continue`. It leaves out what no test of behaviour can see: annotations, docstrings,
+imports, `__all__`, `slots=`, decorators (but not their arguments), declarations and blocks for type checkers, prose
+(texts with a space). In SQL it changes comparisons, `AND` and `OR`, `NULL` and `NOT NULL`, the order, `min` and `max`.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class _Walk:
 
 
 def _alternatives(node: ast.AST, *, in_function: bool) -> Iterator[str]:
-    """Every wrong text for one node."""
+    """The wrong texts for one node."""
     match node:
         case ast.Compare():
             for index, op in enumerate(node.ops):
@@ -231,7 +231,7 @@ def _alternatives(node: ast.AST, *, in_function: bool) -> Iterator[str]:
 
 
 def _with_less(node: ast.Slice | ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Iterator[str]:
-    """A slice without a bound, a comprehension without a condition."""
+    """Remove a bound of a slice, or the conditions of one loop of a comprehension."""
     if isinstance(node, ast.Slice):
         if node.lower:
             yield ast.unparse(ast.Slice(None, node.upper, node.step))
@@ -280,7 +280,7 @@ def _other_values(value: object) -> Iterator[str]:
         yield str(value + 1)
         yield str(value - 1) if value > 0 else f"({value - 1})"
     elif isinstance(value, str) and HEX.fullmatch(value):
-        yield repr(value[:-1] + ("1" if value[-1] == "0" else "0"))  # still hex: the vector can be read, and is wrong
+        yield repr(value[:-1] + ("1" if value[-1] == "0" else "0"))  # still hex: the vector can be read
     elif isinstance(value, str) and SQL.match(value):
         yield from (repr(text) for text in _other_sql(value))
     elif isinstance(value, str) and " " not in value:
@@ -290,7 +290,7 @@ def _other_values(value: object) -> Iterator[str]:
 
 
 def _other_sql(text: str) -> Iterator[str]:
-    """The text with one place changed, for every place. Assignments (`SET a = ?`) are left out."""
+    """For every place, the text with that place changed. Assignments (`SET a = ?`) are left out."""
     for pattern, other in SQL_CHANGES:
         for place in re.finditer(pattern, text):
             if place[0] != " = " or _compares(text[: place.start()]):

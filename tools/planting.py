@@ -3,9 +3,9 @@
 The tests are collected and run once, to learn what each covers and costs. Then a fork for each mutant replaces the code
 of one function and runs the tests that cover its lines, cheap ones first, until one fails. A change that acts when a
 module is imported (a constant, a default, a function that fills a table) runs in a fork that imports the changed source
-instead of the file, under all tests. Limits are CPU seconds and memory, so a loaded machine kills no mutant. Both ways
-run once without a mutant first: tests that fail then judge nothing. Tests that leave threads behind (`apart`) make the
-map in a process of its own, because a fork has only the thread that forked. Linux only.
+instead of the file, under all tests. The limits are CPU seconds and memory, so a loaded machine kills no mutant. Both
+ways first run once without a mutant; tests that fail there judge nothing. Tests that leave threads behind (`apart`)
+make the map in a separate process, because a fork has only the thread that forked. It runs on Linux only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ KNOWN_S: Final = 1.0
 
 
 class Warm:
-    """A pytest plugin that replaces the usual loop: a run that makes the map, then a fork for each mutant."""
+    """A pytest plugin that replaces the usual loop: one run makes the map, then each mutant runs in a fork."""
 
     unreached = STATUS[UNSUITED]
     """The status of a mutant that no test reaches."""
@@ -165,7 +165,7 @@ class Warm:
 
 
 class Known(Warm):
-    """The same without a map: each mutant is run against given tests, in their order."""
+    """The same plugin without a map: each mutant is run against the given tests, in their order."""
 
     unreached = STATUS[SURVIVED]
 
@@ -185,12 +185,12 @@ class Known(Warm):
 
 
 def named(tests: Iterable[str], number: int) -> str:
-    """The test of a number, counted from 1; "" for 0."""
+    """The test with this number, counted from 1; "" for 0."""
     return ["", *tests][number]
 
 
 def fails(item: pytest.Item, following: pytest.Item | None) -> bool:
-    """Run one test; whether it fails. A mutant may raise anything, also what pytest lets through."""
+    """Run one test. Returns whether it fails. A mutant may raise anything, even what pytest lets through."""
     try:
         return any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
     except BaseException:  # noqa: BLE001
@@ -198,10 +198,10 @@ def fails(item: pytest.Item, following: pytest.Item | None) -> bool:
 
 
 def exchange(mutant: Mutant, source: bytes, file: str, functions: Iterable[types.FunctionType]) -> bool:
-    """Give the mutant's function its changed code; whether that was possible."""
+    """Give the mutant's function its changed code. Returns whether that was possible."""
     pieces = [compile(mutant.applied_to(source), file, "exec", dont_inherit=True)]
     found = []
-    for piece in pieces:  # the module and the bodies of its classes: what is in a function stays in it
+    for piece in pieces:  # the module and the bodies of its classes; a function in a function stays in it
         inner = [each for each in piece.co_consts if isinstance(each, types.CodeType)]
         found += [each for each in inner if each.co_qualname == mutant.within]
         pieces += [each for each in inner if not each.co_flags & 1]  # CO_OPTIMIZED marks functions
@@ -245,7 +245,7 @@ class Finder:
 
 
 class Profiled:
-    """A pytest plugin: the second way's settings, and which test it is at."""
+    """A pytest plugin with the settings of the second way. It reports the test that is running."""
 
     def __init__(self, found: Map, mark: Callable[[int], None]) -> None:
         self._numbers = {test: number for number, test in enumerate(found.cost, start=1)}
@@ -262,7 +262,7 @@ class Profiled:
 def import_job(
     mutant: Mutant | None, root: Path, tests: Tests, found: Map, scratch: Path, mark: Callable[[int], None]
 ) -> int:
-    """Run test files, the likely ones first, in a process that has imported nothing of the project yet."""
+    """Run test files, likely killers first, in a process that has not yet imported anything of the project."""
     if mutant:
         source = mutant.applied_to((root / mutant.path).read_bytes())
         sys.meta_path.insert(0, Finder(mutant.path, root, source))
@@ -285,8 +285,8 @@ def import_job(
 def judge_known(
     chosen: Mapping[Mutant, Sequence[str]], root: Path, workers: int, record: Callable[[int, Verdict], None]
 ) -> None:
-    """As `judge`, of mutants that act in a function, each under the tests that are given with it. Those that are no
-    longer there kill nothing.
+    """As `judge`, for mutants that act in a function: each under the tests that are given with it. A test that does not
+    exist any more kills nothing.
     """
     with tempfile.TemporaryDirectory() as scratch:
         _in_child(Known(chosen, root, workers, record), Path(scratch))
@@ -301,9 +301,9 @@ def judge(
     workers: int,
     record: Callable[[int, Verdict], None],
 ) -> None:
-    """Tell of each mutant, as it ends, how it ended under these tests. SystemExit if they fail without a mutant.
+    """Run each mutant under these tests. Calls `record` when one ends. SystemExit if the tests fail without a mutant.
 
-    `record` is called in this process and in forks of it, with the mutant's index.
+    `record` gets the mutant's index. It is called in this process and in its forks.
     """
     say = progress(name, mutants)
 
@@ -344,7 +344,7 @@ def judge(
 
 
 def _in_child(plugin: Warm, scratch: Path) -> None:
-    """Run pytest with this plugin in a fork, which leaves the map and how it went without a mutant."""
+    """Run pytest with this plugin in a fork. The fork leaves the map and the result without a mutant."""
     pid = os.fork()
     if pid:
         os.waitpid(pid, 0)
@@ -359,12 +359,12 @@ def _in_child(plugin: Warm, scratch: Path) -> None:
 
 
 def _read_found(name: str, path: Path) -> Map:
-    """What the child left; SystemExit if the tests fail as they are."""
+    """Read what the child left. SystemExit if the tests fail without a mutant."""
     if not path.exists():
         raise SystemExit(f"{name}: the tests could not be run")
     found, control = pickle.loads(path.read_bytes())  # noqa: S301 - our own child wrote it
     if found.failed or not found.cost:
-        raise SystemExit(f"{name}: the tests fail without a mutant, or are none: {found.failed}")
+        raise SystemExit(f"{name}: the tests fail without a mutant, or there are none: {found.failed}")
     if control != SURVIVED:
         raise SystemExit(f"{name}: without a mutant, run a second time: {control}")
     made: Map = found
@@ -372,7 +372,7 @@ def _read_found(name: str, path: Path) -> Map:
 
 
 def progress(what: str, mutants: Sequence[Mutant]) -> Callable[[int, Verdict], None]:
-    """Say on stderr how far it is, twenty times, and what survives on the way. For this process and its forks."""
+    """Print progress on stderr twenty times, and each survivor. It works in this process and in its forks."""
     terminal, count = os.dup(2), mmap.mmap(-1, 4)
 
     def say(index: int, verdict: Verdict) -> None:

@@ -1,8 +1,8 @@
 """Build steps of the contract: generates Python code from `protos/`, and compares it with the committed code.
 
-`generate` writes the packages, `drift` compares them with a fresh generation, `third-party DIR` copies for buf the
-imports that come with installed packages, `contract DIR` writes the whole contract for other languages, into an empty
-folder.
+`generate` writes the packages. `drift` compares them with a fresh generation. `third-party DIR` copies the imports that
+come with installed packages, for buf. `contract DIR` writes the whole contract for other languages into an
+empty folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROTOS = ROOT / "protos"
 SITE_PACKAGES = Path(sysconfig.get_path("purelib"))  # google/rpc/*.proto lie here (googleapis-common-protos)
 WELL_KNOWN = Path(str(files("grpc_tools"))) / "_proto"  # google/protobuf/*.proto
 DETAILS = ("google/rpc/code.proto", "google/rpc/error_details.proto", "google/rpc/status.proto")
-"""The messages of errors (docs/errors.md): clients need all of them, although our files import only some."""
+"""The messages of errors (docs/errors.md). Clients need all of them; our own files import only some."""
 INIT = '"""Generated from `protos/`, never edited: change the contract and run `make protos`."""\n'
 
 
@@ -47,7 +47,7 @@ def generate(out: Path) -> None:
 
 def compile_protos(names: list[str], *outputs: str) -> None:
     """Run the protobuf compiler that grpcio-tools carries."""
-    scripts = Path(sys.executable).parent  # not resolved: the plugins stand in the virtual environment
+    scripts = Path(sys.executable).parent  # not resolved: the plugins are in the virtual environment
     command = [
         *(sys.executable, "-m", "grpc_tools.protoc"),
         *(f"-I{PROTOS}", f"-I{WELL_KNOWN}", f"-I{SITE_PACKAGES}"),
@@ -60,7 +60,7 @@ def compile_protos(names: list[str], *outputs: str) -> None:
 
 
 def packages(names: list[str]) -> list[str]:
-    """Folders that belong to generated code alone: every folder of a contract file below the hand-written `rgs`."""
+    """Folders that hold only generated code: every folder of a contract file below the hand-written `rgs`."""
     folders = {parent.as_posix() for name in names for parent in Path(name).parents}
     return sorted(folders - {".", "rgs"})
 
@@ -87,7 +87,7 @@ def drift() -> list[str]:
         generate(Path(scratch))
         fresh = contents(Path(scratch), packages(protos()))
     committed = contents(ROOT, packages(protos()))
-    # Code of a contract file that is gone, in any folder.
+    # Remove the code of contract files that no longer exist.
     committed |= {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
         for path in (ROOT / "rgs").rglob("*_pb2*")
@@ -101,7 +101,7 @@ def drift() -> list[str]:
 
 
 def third_party(folder: Path) -> None:
-    """Copy google/rpc's contract files to `folder`, where buf.yaml names them; buf brings google/protobuf itself."""
+    """Copy the contract files of google/rpc to `folder`, which buf.yaml names. buf has google/protobuf itself."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "google/rpc").mkdir(parents=True)
     for path in sorted((SITE_PACKAGES / "google/rpc").glob("*.proto")):
@@ -114,7 +114,7 @@ def contract(folder: Path) -> list[str]:
     Loaders of other languages need nothing else.
     """
     if folder.exists() and any(folder.iterdir()):
-        sys.exit(f"{folder} is not empty: give a new folder")
+        sys.exit(f"{folder} is not empty; give a new or empty folder")
     written: dict[str, None] = {}
     waiting = [*protos(), *DETAILS]
     while waiting:
@@ -145,7 +145,7 @@ def main() -> int:
     elif arguments.step == "contract":
         print(*contract(arguments.folder), sep="\n")
     elif found := drift():
-        print("generated code differs from protos/; run `make protos`:", *found, sep="\n  ", file=sys.stderr)
+        print("the generated code differs from protos/; run `make protos`:", *found, sep="\n  ", file=sys.stderr)
         return 1
     return 0
 

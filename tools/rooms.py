@@ -1,7 +1,7 @@
-"""The drawing of the rooms in docs/architecture.md, made from the table ROOMS of tools/tidy.py.
+"""Draws the rooms in docs/architecture.md from the table ROOMS of tools/tidy.py.
 
-`python -m tools.rooms docs/architecture.md` updates the page; a test compares. A room that may import the whole of the
-room around it is drawn as a part of that room. The ways in, tests, benches, tools and examples are not
+`python -m tools.rooms docs/architecture.md` updates the page. A test compares the two. A room that may import the
+whole of the room around it is drawn as a part of that room. The entrances, tests, benches, tools and examples are not
 drawn.
 """
 
@@ -21,9 +21,9 @@ BETWEEN: Final = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL
 
 
 def boxes(rooms: Sequence[Room] = ROOMS) -> dict[str, list[Room]]:
-    """The drawn rooms by name, from the inside out, each with its rows of the table."""
+    """The rooms of the drawing by name, innermost first, each with its rows of the table."""
     found: dict[str, list[Room]] = {}
-    for room in sorted(rooms, key=lambda room: len(room.prefix)):  # who is around comes first
+    for room in sorted(rooms, key=lambda room: len(room.prefix)):  # the room around it comes first
         if room.prefix.startswith((*ENTRANCES, *OUTSIDE)):
             continue
         around = max((name for name in found if room.prefix.startswith(f"{name}/")), key=len, default="")
@@ -36,7 +36,7 @@ def boxes(rooms: Sequence[Room] = ROOMS) -> dict[str, list[Room]]:
 
 
 def granted(rooms: Sequence[Room] = ROOMS) -> dict[str, dict[str, set[str]]]:
-    """Box -> name that it may import -> the other boxes that the name leads to."""
+    """Box -> a name that it may import -> the other boxes that this name stands for."""
     drawn = boxes(rooms)
     box_of = {room.prefix: name for name, rows in drawn.items() for room in rows}
     found: dict[str, dict[str, set[str]]] = {}
@@ -48,7 +48,7 @@ def granted(rooms: Sequence[Room] = ROOMS) -> dict[str, dict[str, set[str]]]:
 
 
 def arrows(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
-    """The arrows of a graph, from the inside out, without those that a longer way stands for."""
+    """The arrows of a graph, innermost first, without those that follow from a longer way."""
     beyond: dict[str, set[str]] = {}
     for box, others in edges.items():
         beyond[box] = {far for near in others for far in {near} | beyond[near]}
@@ -61,7 +61,7 @@ def arrows(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 
 
 def picture(rooms: Sequence[Room] = ROOMS) -> str:
-    """The drawing: who imports stands above, what is imported below."""
+    """The drawing. The importer stands above, the imported room below."""
     edges = {box: {other for others in names.values() for other in others} for box, names in granted(rooms).items()}
     lines = [f'    {box.replace("/", "_")}["{box}"]' for box in reversed(edges)]
     lines += [f"    {box} --> {other}".replace("/", "_") for box, other in reversed(arrows(edges))]
@@ -69,7 +69,7 @@ def picture(rooms: Sequence[Room] = ROOMS) -> str:
 
 
 def table(rooms: Sequence[Room] = ROOMS) -> str:
-    """The exact rows behind the drawing."""
+    """The table below the drawing, which is exact."""
     lines = ["| room | may import, of ours | of others |", "|---|---|---|"]
     before: set[str] = set()
     for box, names in granted(rooms).items():
@@ -112,7 +112,7 @@ def _others(rows: Sequence[Room]) -> str:
 def renewed(page: str) -> str:
     """The page with the drawing and the table of ROOMS."""
     if len(BETWEEN.findall(page)) != 1:
-        raise ValueError(f"the page must have one part between {BEGIN} and {END}")
+        raise ValueError(f"the page must have exactly one {BEGIN} and, after it, {END}")
     return BETWEEN.sub(lambda _: f"{BEGIN}\n\n{picture()}\n\n{table()}\n\n{END}", page)
 
 

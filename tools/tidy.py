@@ -1,9 +1,9 @@
 """Checks our own rules of code, as a function over (path, source). A unit test runs it on all files.
 
-The rules: who may import whom (the table ROOMS), who may use entropy, time or the database (ENTITLED), where SQL stands
-and how it is written, how long a file may be, which names are too vague. A file in no room is a finding too. It reads
-the syntax tree only: it sees an import by a constant name (`importlib.import_module("rgs.cli")`), and not one by a name
-that is put together at run time.
+The rules say who may import whom (the table ROOMS), who may use entropy, time or the database (ENTITLED), where SQL may
+stand and how it is written, how long a file may be, and which names are too vague. A file in no room is a finding too.
+The checks read only the syntax tree. They see an import by a constant name (`importlib.import_module("rgs.cli")`), but
+not one by a name that is put together at run time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tools.words import check_names, check_prose
 
 MAX_LINES: Final = 500
 LONG_FILES: Final = {"rgs/integrity/manifest_verify.py", "tests/verifier/independent_verifier.py"}
-"""One file each by design: outsiders' verifiers, to be read and carried away alone."""
+"""Verifiers for outsiders. Each is one file by design, so that it can be read and copied alone."""
 GENERATED_FILES: Final = ("rgs/v1/", "rgs/wallet/", "rgs/regulator/")
 GENERATED_MODULE: Final = re.compile(r"rgs(\.\w+)?\.v\d+(\.|$)")
 PROJECT: Final = {"rng", "rgs", "certification", "examples", "bench", "tests", "tools"}
@@ -30,7 +30,7 @@ PRODUCT: Final = ("rng/", "rgs/", "certification/", "examples/")
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """A broken rule: the place, the rule, and the details."""
+    """A broken rule, with place and details."""
 
     path: str
     line: int
@@ -52,7 +52,7 @@ class Room:
 
     prefix: str
     ours: tuple[str, ...] = ()  # modules (with all below) or single names of ours
-    libraries: tuple[str, ...] | None = ()  # of others; None: any
+    libraries: tuple[str, ...] | None = ()  # libraries; None: any
     generated: bool = False  # the code made from protos/
 
 
@@ -85,15 +85,14 @@ LOG: Final = tuple(
         "gap",
         "keybundle",
         "published",
-        "receipts",
         "sequencer",
         "shard",
         "witnesses",
     )
 )
-"""The log, without the witness that stands in a folder of it."""
+"""The log, without the witness, which has a folder in it."""
 ROWS: Final = tuple(f"rgs.store.interface.{name}" for name in ("PartyRow", "StatementRow", "TotalsRow"))
-"""What use cases answer as the store keeps it: values, and no way to the store."""
+"""Rows of the store that use cases return as they are. They are values and give no access to the store."""
 USE_CASES: Final = ("rng", *INNER, *SHARED)
 PROCESS: Final = (
     *("rng", *INNER, "rgs.adapters", "rgs.tlog", "rgs.service", "rgs.api", "rgs.integrity"),
@@ -104,7 +103,7 @@ PROCESS: Final = (
 ROOMS: Final = (
     Room("rng/", ("rng",)),
     Room("rgs/__init__.py"),
-    # The measured start: the standard library alone, before anything else is believed. Its launcher stands at the end.
+    # The measured start imports only the standard library, before anything is trusted. Its launcher is at the end.
     Room("rgs/integrity/", ("rgs.integrity",)),
     # The C2SP formats, usable alone.
     Room("rgs/core/tlog/", ("rgs.core.tlog",), SIGNING),
@@ -116,7 +115,7 @@ ROOMS: Final = (
     Room("rgs/adapters/__init__.py"),
     Room("rgs/adapters/grpc/", ("rgs.core", "rgs.ports", "rgs.adapters.grpc"), ("structlog", *GRPC), generated=True),
     Room("rgs/adapters/embedded/", (*INNER, "rgs.adapters.embedded")),
-    # A program of its own, for those who watch the server: it and the log that it watches do not import each other.
+    # A separate program for those who watch the server. It and the log that it watches do not import each other.
     Room("rgs/tlog/witness/", ("rgs.core", "rgs.store", "rgs.tlog.witness"), ("structlog",)),
     Room("rgs/tlog/", ("rgs.core", "rgs.store", *LOG), ("structlog",)),
     Room("rgs/service/sealing.py", ("rgs.core",), ("cryptography",)),
@@ -145,7 +144,7 @@ ROOMS: Final = (
         "rgs/devkit/",
         (
             *(*INNER, "rgs.adapters", "rgs.node", "rgs.devkit"),
-            *("rgs.integrity.isolation", "rng.entropy"),  # how a server is begun; whence request ids come
+            *("rgs.integrity.isolation", "rng.entropy"),  # how a server is started; the source of request ids
         ),
         ("rich", "structlog", *GRPC),
         generated=True,
@@ -159,7 +158,7 @@ ROOMS: Final = (
         "rgs/cli/",
         (
             *(*PROCESS, "rgs.node", "rgs.devkit", "rgs.cli"),
-            *("certification.dispute", "certification.dispute_page"),  # where it is installed: the file of a complaint
+            *("certification.dispute", "certification.dispute_page"),  # where installed: the page of a complaint
         ),
         ("rich", "structlog", "typer", *SIGNING, *GRPC),
         generated=True,
@@ -170,11 +169,11 @@ ROOMS: Final = (
     *(Room(prefix, tuple(PROJECT), None, generated=True) for prefix in ("bench/", "tests/", "tools/")),
 )
 ENTRANCES: Final = ("rgs/integrity/launcher.py", "rgs/__main__.py")
-"""Where a process begins. They alone import the command line, and of the product only they import each other."""
+"""Where a process begins. Only these import the command line. No other product code imports these."""
 OUTSIDE: Final = ("examples/", "bench/", "tests/", "tools/")
-"""Nothing of the product imports these: they may name whom they like."""
+"""The product imports none of these. They may import anything."""
 
-# Standard library that does something to the world, or waits for it. The core computes.
+# Parts of the standard library that do input or output, or wait. The core only computes.
 NOT_IN_CORE: Final = {
     *("asyncio", "concurrent", "http", "logging", "multiprocessing", "os", "select", "selectors", "shutil", "signal"),
     *("socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "urllib"),
@@ -198,7 +197,7 @@ ENTITLED: Final = (
     Entitled(("secrets", "os.urandom", "os.getrandom", "ssl.RAND_bytes", "nacl.utils.random"), ("rng/entropy.py",)),
     Entitled(tuple(f"uuid.uuid{version}" for version in (1, 4, 6, 7))),  # ids come from rng.entropy
     Entitled(
-        ("time",),  # the clock, who shows progress, and who counts seconds of strangers
+        ("time",),  # the clock, displays of progress, and timeouts of outside connections
         ("rgs/node/clock.py", "rgs/node/log_server.py", "rgs/node/stderr.py", "rgs/cli/", "rgs/devkit/"),
     ),
     Entitled(
@@ -214,7 +213,7 @@ ENTROPY_DEVICES: Final = ("/dev/urandom", "/dev/random", "/dev/hwrng")
 BY_NAME: Final = {
     *("builtins.__import__", "importlib.import_module", "rgs.node.parts.part", "runpy.run_module"),
 }
-"""Functions whose first argument is the name of a module that they import."""
+"""Functions that import the module named in their first argument."""
 
 
 # --- SQL ---------------------------------------------------------------------------------------------------------
@@ -256,7 +255,7 @@ def check(path: str, source: str) -> list[Finding]:
 def check_text(path: str, source: str) -> Iterator[Finding]:
     """Length, file names, and where files of SQL may lie."""
     if (lines := source.count("\n")) > MAX_LINES and path not in LONG_FILES:
-        yield Finding(path, lines, "file length", f"{lines} lines, at most {MAX_LINES}")
+        yield Finding(path, lines, "file length", f"{lines} lines; at most {MAX_LINES} are allowed")
     for part in PurePosixPath(path).parts:
         if words := EMPTY_WORDS & set(PurePosixPath(part).stem.lower().split("_")):
             yield Finding(path, 1, "empty name", f"{part} says {', '.join(words)}; say what it holds")
@@ -286,8 +285,9 @@ def check_imports(path: str, tree: ast.Module) -> Rule:
 
 
 def check_cycles(sources: Mapping[str, str]) -> list[Finding]:
-    """A circle of imports between the files given (path to source), the first that is found: `TYPE_CHECKING` and
-    imports inside functions included. Whoever imports from a package that he is not in runs its `__init__` as well.
+    """The first circle of imports that is found between the files (path to source).
+
+    `TYPE_CHECKING` blocks and imports inside functions count. An import from another package runs its `__init__`, too.
     """
     modules = {module_of(path): path for path in sources if not path.startswith(GENERATED_FILES)}
     graph: dict[str, set[str]] = {}
@@ -306,7 +306,7 @@ def check_cycles(sources: Mapping[str, str]) -> list[Finding]:
 
 
 def check_entitled(path: str, tree: ast.Module) -> Rule:
-    """Randomness, time, database and unseen imports, each from its one place."""
+    """Check that randomness, time, database and hidden imports are used only in their one place."""
     if not path.startswith(("rng/", "rgs/")):
         return
     for line, target in used_names(path, tree):
@@ -319,7 +319,7 @@ def check_entitled(path: str, tree: ast.Module) -> Rule:
 
 
 def check_core(path: str, tree: ast.Module) -> Rule:
-    """No input, output or waiting in the functional core."""
+    """Check that the core has no input, output or waiting."""
     if not path.startswith("rgs/core/"):
         return
     for line, target in imports(path, tree):
@@ -331,7 +331,7 @@ def check_core(path: str, tree: ast.Module) -> Rule:
 
 
 def check_sql(path: str, tree: ast.Module) -> Rule:
-    """SQL in rgs/store only, and there never put together from values."""
+    """Check that SQL is only in rgs/store, and that it is never put together from values."""
     if not path.startswith(PRODUCT):
         return
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
@@ -349,7 +349,7 @@ def check_sql(path: str, tree: ast.Module) -> Rule:
 
 
 def check_classes(_path: str, tree: ast.Module) -> Rule:
-    """Errors are called errors, and no class has an empty name."""
+    """Check that error classes end in Error, and that no class name is vague."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
             continue
@@ -364,7 +364,7 @@ def check_classes(_path: str, tree: ast.Module) -> Rule:
 
 
 def climbs(rooms: Sequence[Room] = ROOMS) -> list[str]:
-    """Where the table lets a room import one that stands behind it: from the inside out there are no ways back."""
+    """Find rooms that may import a later room. The table goes from the inside out, and imports must go inwards."""
     found = []
     for place, room in enumerate(rooms):
         if room.prefix.startswith(OUTSIDE):
@@ -379,14 +379,14 @@ def climbs(rooms: Sequence[Room] = ROOMS) -> list[str]:
 
 
 def holders(name: str, rooms: Sequence[Room] = ROOMS) -> list[str]:
-    """The prefixes of the rooms below a dotted name; of the one room that holds it, where none is below."""
+    """The prefixes of the rooms below a dotted name, or else of the room that holds it."""
     path = name.replace(".", "/")
     below = [room.prefix for room in rooms if room.prefix.startswith((f"{path}/", f"{path}.py"))]
     return below or [prefix for prefix in [room_prefix(f"{path}.py", rooms)] if prefix]
 
 
 def room_prefix(path: str, rooms: Sequence[Room]) -> str:
-    """The prefix of the room of a file that need not be there."""
+    """The prefix of the room of a path; the file need not exist."""
     return max((room.prefix for room in rooms if path.startswith(room.prefix)), key=len, default="")
 
 
@@ -405,7 +405,7 @@ def reaches(target: str, name: str) -> bool:
 
 
 def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Every imported module or name, absolute: `from a.b import c` is a.b.c, and `import_module("a.b")` is a.b."""
+    """All imported modules and names, absolute: `from a.b import c` is a.b.c, and `import_module("a.b")` is a.b."""
     bound = bindings(path, tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -425,12 +425,12 @@ def absolute(path: str, node: ast.ImportFrom) -> str:
 
 
 def module_of(path: str) -> str:
-    """The module that a file is."""
+    """The module name of a file."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def used_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Imports, and attribute chains followed through the names that imports bind: `import os as o; o.urandom`."""
+    """All imports, and attribute chains that begin with an imported name: `import os as o; o.urandom`."""
     yield from imports(path, tree)
     bound = bindings(path, tree)
     for node in ast.walk(tree):
@@ -439,7 +439,7 @@ def used_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def bindings(path: str, tree: ast.Module) -> dict[str, str]:
-    """The names that imports bind, each with the dotted name behind it."""
+    """The names that imports bind, each with the dotted name that it stands for."""
     bound = {"__import__": "builtins.__import__"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -460,7 +460,7 @@ def bound_name(node: ast.expr, bound: Mapping[str, str]) -> str:
 
 
 def text_of(node: ast.AST) -> str:
-    """The text of a string constant, or of an f-string with each value as a question mark; else nothing."""
+    """The text of a string constant, or of an f-string with a question mark for each value; "" for anything else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -469,7 +469,7 @@ def text_of(node: ast.AST) -> str:
 
 
 def formatted_text(node: ast.AST) -> str:
-    """The template of `"…" % values` or `"…".format(values)`; else nothing."""
+    """The template of `"…" % values` or `"…".format(values)`; "" for anything else."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         return text_of(node.left)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("format"):

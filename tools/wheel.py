@@ -1,8 +1,8 @@
-"""`make wheel`: builds the wheel, always the same bytes from the same files, and prints its SHA-256.
+"""`make wheel`: builds the wheel and prints its SHA-256. The same files always give the same bytes.
 
-The back end is the locked one, all times in the archive are one constant whatever the environment says, order and modes
-are hatchling's. The second hash is that of the RECORD inside, which lists every file: it stays the same even if another
-zlib compresses differently.
+The build uses the locked back end. All times in the archive are one constant, whatever the environment says. Order and
+modes are hatchling's. The second hash is that of the RECORD inside, which lists every file. It stays the same even if
+another zlib compresses differently.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 EPOCH: Final = "1577836800"
-"""2020-01-01: the time of every file in a wheel."""
+"""2020-01-01, the time of every file in a wheel."""
 
 
 def build(source: Path, folder: Path) -> Path:
@@ -28,7 +28,7 @@ def build(source: Path, folder: Path) -> Path:
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"the wheel was not built:\n{done.stdout}{done.stderr}")
+        raise SystemExit(f"cannot build the wheel:\n{done.stdout}{done.stderr}")
     (wheel,) = folder.glob("rgs-*.whl")
     return wheel
 

@@ -1,8 +1,8 @@
-"""The words that this project gave up, and what is said instead (docs/glossary.md, docs/decisions/0014-words.md).
+"""The words that this project no longer uses, and their replacements (docs/glossary.md, docs/decisions/0014-words.md).
 
-`tools/tidy.py` refuses them: as parts of names in all Python code, and a short list of them in prose. Not read: `rng`,
-whose bytes stay as they were certified; decisions and the change log, which tell of the past; test names, which are
-sentences.
+`tools/tidy.py` refuses them as parts of names in all Python code, and a short list of them in prose. It does not read
+`rng` (its bytes stay as they were certified), decisions and the change log (they describe the past), and test names
+(they are sentences).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _POKER: Final = re.compile("full_?house", re.IGNORECASE)
 
 
 def check_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    """Names that a file gives to something."""
+    """Check the names that a file defines."""
     if path.startswith(_KEPT):
         return
     for line, name in _given(tree):
@@ -83,7 +83,7 @@ def check_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str, str]]:
 
 
 def check_prose(path: str, source: str) -> Iterator[tuple[int, str, str]]:
-    """Words of prose, in pages, comments and texts alike."""
+    """Check the words of prose, in pages, comments and texts."""
     if path.startswith(_KEPT):
         return
     for found in _PROSE.finditer(source):

@@ -17,19 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from certification.rtp import enumeration
 from certification.rtp.decisions import EITHER, FOLDED, PASS
-from certification.rtp.enumeration import (
-    DEALERS,
-    DEALS,
-    RIVERS,
-    BestPlay,
-    DealCounts,
-    boards_of,
-    count,
-    hole_numbers,
-    play,
-    state_weights,
-)
 from certification.rtp.flops import flops
 from certification.rtp.payments import OUTCOMES, Payments, payments_of
 from certification.rtp.returns import (
@@ -61,8 +50,8 @@ class Enumerated:
 
     def __init__(self, ruleset: Ruleset, *, exactly_two: bool = False) -> None:
         self.payments = payments_of(ruleset)
-        best = play(self.payments, boards_of(self.payments, exactly_two=exactly_two))
-        self.counts = count(best)
+        best = enumeration.play(self.payments, enumeration.boards_of(self.payments, exactly_two=exactly_two))
+        self.counts = enumeration.count(best)
         _verify(best, self.counts)
         self.play = replace(best, values=best.values[:0].copy())  # 160 MB that nobody asks for again
 
@@ -78,10 +67,10 @@ def certificate(ruleset: Ruleset, enumerated: Enumerated | None = None) -> dict[
         "ruleset": ruleset.id,
         "ruleset_version": ruleset.version,
         "ruleset_sha256": ruleset.sha256,
-        "deals": DEALS,
+        "deals": enumeration.DEALS,
         **_returns(payments, counts),
         "ties": _ties(best, counts),
-        "ties_raised": _returns(payments, count(best, raise_ties=True)),
+        "ties_raised": _returns(payments, enumeration.count(best, raise_ties=True)),
         "bets": {bet: _spread(moments) for bet, moments in bet_moments(payments, counts).items()},
         "side_bets": {
             side_bet: {
@@ -105,7 +94,7 @@ def format_certified_returns(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _returns(payments: Payments, counts: DealCounts) -> dict[str, Any]:
+def _returns(payments: Payments, counts: enumeration.DealCounts) -> dict[str, Any]:
     main = main_moments(payments, counts)
     return {
         **_means(payments, counts),
@@ -117,7 +106,7 @@ def _returns(payments: Payments, counts: DealCounts) -> dict[str, Any]:
     }
 
 
-def _means(payments: Payments, counts: DealCounts) -> dict[str, str]:
+def _means(payments: Payments, counts: enumeration.DealCounts) -> dict[str, str]:
     mean, wager = main_moments(payments, counts).mean, total_wager(payments, counts)
     return {
         "expected_value_per_ante": format_fraction(mean),
@@ -135,30 +124,30 @@ def _spread(moments: Moments) -> dict[str, str]:
     }
 
 
-def _ties(best: BestPlay, counts: DealCounts) -> dict[str, Any]:
+def _ties(best: enumeration.BestPlay, counts: enumeration.DealCounts) -> dict[str, Any]:
     """Return where a decision is exactly indifferent, and in how many of the rounds it comes up."""
     states = flops().states
-    reached = best.preflop[hole_numbers()[states.hole[:, 0], states.hole[:, 1]]] == PASS
+    reached = best.preflop[enumeration.hole_numbers()[states.hole[:, 0], states.hole[:, 1]]] == PASS
     indifferent = np.flatnonzero(reached & (best.flop == EITHER))
     shown = [
         " ".join(format_card(int(card)) for card in (*states.hole[state], *states.cards[flop]))
         for state in indifferent[:_TIES_SHOWN].tolist()
         for flop in [int(np.searchsorted(states.first_state, state, side="right")) - 1]
     ]
-    on_flop = int(state_weights()[indifferent].sum()) * RIVERS * DEALERS
+    on_flop = int(enumeration.state_weights()[indifferent].sum()) * enumeration.RIVERS * enumeration.DEALERS
     return {
         "preflop": int((best.preflop == EITHER).sum()),
-        "flop": {"states": shown, "frequency": format_fraction(Fraction(on_flop, DEALS))},
-        "river": {"frequency": format_fraction(Fraction(counts.indifferent_rivers, DEALS))},
+        "flop": {"states": shown, "frequency": format_fraction(Fraction(on_flop, enumeration.DEALS))},
+        "river": {"frequency": format_fraction(Fraction(counts.indifferent_rivers, enumeration.DEALS))},
     }
 
 
-def _forfeits(payments: Payments, best: BestPlay, counts: DealCounts) -> dict[str, Any]:
+def _forfeits(payments: Payments, best: enumeration.BestPlay, counts: enumeration.DealCounts) -> dict[str, Any]:
     """Return what folds take from the side bet, for two kinds of player: see docs/returns.md."""
     if payments.ruleset.side_bet_survives_fold:
         return {"rule": "paid", "forfeited": format_fraction(Fraction(0)), "players": {}}
-    both = play(payments, best.boards, with_side_bet=True)
-    both_counts = count(both)
+    both = enumeration.play(payments, best.boards, with_side_bet=True)
+    both_counts = enumeration.count(both)
     _verify(both, both_counts)
     del both
     merits = side_moments(payments, counts, forfeited=False)
@@ -173,7 +162,7 @@ def _forfeits(payments: Payments, best: BestPlay, counts: DealCounts) -> dict[st
     }
 
 
-def _player(payments: Payments, counts: DealCounts) -> dict[str, Any]:
+def _player(payments: Payments, counts: enumeration.DealCounts) -> dict[str, Any]:
     """Return the figures of a player who always makes the side bet, as large as the ante, under the ruleset's fold."""
     main, wager = main_moments(payments, counts), total_wager(payments, counts)
     side = side_moments(payments, counts, forfeited=True)
@@ -200,7 +189,7 @@ def _exactly_two(ruleset: Ruleset) -> dict[str, Any]:
     }
 
 
-def _outcomes(payments: Payments, counts: DealCounts) -> dict[str, Any]:
+def _outcomes(payments: Payments, counts: enumeration.DealCounts) -> dict[str, Any]:
     """Return all deals, so that anyone can price them anew: action -> class -> deals by (qualifies, outcome)."""
     columns = [f"{'' if qualifies else 'un'}qualified_{outcome}" for qualifies in (0, 1) for outcome in OUTCOMES]
     names = ("raised_preflop", "raised_flop", "raised_river", "folded")
@@ -214,15 +203,15 @@ def _outcomes(payments: Payments, counts: DealCounts) -> dict[str, Any]:
     }
 
 
-def _verify(best: BestPlay, counts: DealCounts) -> None:
+def _verify(best: enumeration.BestPlay, counts: enumeration.DealCounts) -> None:
     """Raise EnumerationError unless every deal is counted once and the value found backwards is the one counted."""
     payments = best.payments
     value = main_moments(payments, counts).mean
     if best.with_side_bet:
         value += side_moments(payments, counts, forfeited=True).mean
-    if int(counts.final.sum()) != DEALS or int(counts.five.sum()) != DEALS:
-        raise EnumerationError(f"{counts.final.sum()} deals are counted, there are {DEALS}")
-    if Fraction(best.value, payments.scale * DEALS) != value:
+    if int(counts.final.sum()) != enumeration.DEALS or int(counts.five.sum()) != enumeration.DEALS:
+        raise EnumerationError(f"{counts.final.sum()} deals are counted, there are {enumeration.DEALS}")
+    if Fraction(best.value, payments.scale * enumeration.DEALS) != value:
         raise EnumerationError(f"the decisions are worth {best.value}, the deals {format_decimal(value)}")
     if not payments.river_multiple and counts.final[FOLDED].sum() != counts.five[FOLDED].sum():
         raise EnumerationError("the two counts differ in their folds")

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
+
+from google.protobuf.message import Message
 
 from rgs.api.calls import Methods, ServerStream, Unary
-from rgs.api.mapping import ROUND_STATUSES, reply_bytes, same_fields, time_fields
-from rgs.api.orders import ordered
-from rgs.api.outbox import outbox_methods
+from rgs.api.mapping import PROGRESS_NAMES, ROUND_STATUSES, reply_bytes, same_fields, time_fields
 from rgs.api.pages import paged
-from rgs.api.returns import returns_methods
 from rgs.core.errors import InvalidFieldError
+from rgs.core.returns.tally import Reading
 from rgs.core.values import check_range
 from rgs.service.admin.admin import Admin, VoidResult
 from rgs.service.admin.certificates import Certificates
-from rgs.service.admin.monitoring import Monitoring
+from rgs.service.admin.monitoring import Measured, Monitoring
 from rgs.service.admin.orders import order_of
-from rgs.service.admin.outbox import Outbox
+from rgs.service.admin.outbox import Outbox, PendingCredit
 from rgs.service.audit.totals import EventRow, Reports, totals_filter
 from rgs.service.availability import GuardState
-from rgs.service.callers import Caller
+from rgs.service.callers import Caller, Reply
+from rgs.service.money.transfers import transaction_of
 from rgs.store.interface import PartyRow, TotalsRow
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1.common_pb2 import ROUND_STATUS_UNSPECIFIED
@@ -32,6 +33,8 @@ _SUBJECTS: Final = {"play": (), "operator": ("operator",), "game": ("game",), "p
 """Scope of a switch -> the request fields that name its subject; a slash joins them."""
 _SCOPES: Final = {scope: pb.SwitchScope.Value(f"SWITCH_SCOPE_{scope.upper()}") for scope in _SUBJECTS}
 _SCOPE_OF: Final = {number: scope for scope, number in _SCOPES.items()}
+_STAGES_OF_REPORTS: Final = frozenset({"stages", "held"})
+"""What waits as a report, and not as an operation with a progress."""
 
 
 def admin_methods(
@@ -42,8 +45,8 @@ def admin_methods(
         **_changes(admin),
         **_allow_list(certificates),
         **_reads(admin, reports),
-        **outbox_methods(outbox),
-        **returns_methods(monitoring),
+        **_outbox(outbox),
+        **_returns(monitoring),
     }
 
 
@@ -71,9 +74,9 @@ def _changes(admin: Admin) -> Methods:
 
     return {
         "SetSwitch": Unary(pb.SetSwitchRequest, set_switch),
-        "ClearGuard": ordered(pb.ClearGuardRequest, admin.clear_guard, "name", "reason"),
-        "ReportMalfunction": ordered(pb.ReportMalfunctionRequest, admin.report_malfunction, "round_id", "code"),
-        "ResumeRound": ordered(pb.ResumeRoundRequest, admin.resume_round, "round_id", "reason"),
+        "ClearGuard": _ordered(pb.ClearGuardRequest, admin.clear_guard, "name", "reason"),
+        "ReportMalfunction": _ordered(pb.ReportMalfunctionRequest, admin.report_malfunction, "round_id", "code"),
+        "ResumeRound": _ordered(pb.ResumeRoundRequest, admin.resume_round, "round_id", "reason"),
         "ProposeVoid": Unary(pb.ProposeVoidRequest, propose_void),
         "ApproveVoid": Unary(pb.ApproveVoidRequest, approve_void),
     }
@@ -96,7 +99,7 @@ def _allow_list(certificates: Certificates) -> Methods:
 
     return {
         "AddCertificate": Unary(pb.AddCertificateRequest, add_certificate),
-        "RemoveCertificate": ordered(pb.RemoveCertificateRequest, certificates.remove, "fingerprint", "reason"),
+        "RemoveCertificate": _ordered(pb.RemoveCertificateRequest, certificates.remove, "fingerprint", "reason"),
         "ListCertificates": Unary(pb.ListCertificatesRequest, list_certificates),
     }
 
@@ -141,6 +144,71 @@ def _reads(admin: Admin, reports: Reports) -> Methods:
         "ListTotals": paged(pb.ListTotalsRequest, list_totals),
         "ExportTotals": ServerStream(pb.ExportTotalsRequest, export_totals),
     }
+
+
+def _outbox(outbox: Outbox) -> Methods:
+    async def list_pending_credits(
+        caller: Caller, message: pb.ListPendingCreditsRequest
+    ) -> pb.ListPendingCreditsResponse:
+        owed, token = await outbox.pending_credits(caller, message.page_size, message.page_token)
+        return pb.ListPendingCreditsResponse(credits=map(_owed, owed), next_page_token=token)
+
+    async def get_outbox(_caller: Caller, _message: pb.GetOutboxRequest) -> bytes:
+        rows, readings = await outbox.figures()
+        figures = [
+            pb.OutboxFigure(
+                kind=row.kind,
+                progress="" if row.kind in _STAGES_OF_REPORTS else PROGRESS_NAMES[row.progress],
+                count=row.count,
+                oldest_time=time_fields(row.oldest_ms),
+            )
+            for row in rows
+        ]
+        peers = [
+            pb.PeerFigure(
+                **same_fields(reading, "name", "in_flight", "unknown", "turned_away"), circuit=reading.state.value
+            )
+            for reading in readings
+        ]
+        return pb.GetOutboxResponse(figures=figures, peers=peers).SerializeToString()
+
+    async def list_held_reports(_caller: Caller, message: pb.ListHeldReportsRequest) -> pb.ListHeldReportsResponse:
+        held, token = await outbox.held_reports(message.page_size, message.page_token)
+        reports = [
+            pb.HeldReports(kind=row.kind, subject=row.subject, reason=row.reason, since_time=time_fields(row.since_ms))
+            for row in held
+        ]
+        return pb.ListHeldReportsResponse(reports=reports, next_page_token=token)
+
+    released = ("kind", "subject", "reason", "close_out")
+    return {
+        "ListPendingCredits": paged(pb.ListPendingCreditsRequest, list_pending_credits),
+        "GetOutbox": Unary(pb.GetOutboxRequest, get_outbox),
+        "ListHeldReports": paged(pb.ListHeldReportsRequest, list_held_reports),
+        "ReleaseReports": _ordered(pb.ReleaseReportsRequest, outbox.release_reports, *released),
+    }
+
+
+def _returns(monitoring: Monitoring) -> Methods:
+    async def get_returns(_caller: Caller, _message: pb.GetReturnsRequest) -> bytes:
+        measured, passed_over = await monitoring.measured()
+        return pb.GetReturnsResponse(rulesets=map(_ruleset, measured), passed_over=passed_over).SerializeToString()
+
+    return {"GetReturns": Unary(pb.GetReturnsRequest, get_returns)}
+
+
+def _ordered(request: type[Message], give: Callable[..., Awaitable[Reply]], *fields: str) -> Unary[Any]:
+    """The method of an order, which answers with its signed event (`rgs.service.admin.orders`). `give` gets the order
+    and, by their names, these fields, which are its content.
+    """
+    method = request.DESCRIPTOR.name.removesuffix("Request")
+
+    async def behave(caller: Caller, message: Any) -> bytes:
+        content = same_fields(message, *fields)
+        order = order_of(caller, method, message.request_id, **content)
+        return reply_bytes(method, await give(order, **content))
+
+    return Unary(request, behave)
 
 
 def _subject(message: pb.SetSwitchRequest) -> tuple[str, str]:
@@ -195,3 +263,52 @@ def _event(event: EventRow) -> pb.Event:
 def _totals(rows: Iterable[TotalsRow]) -> list[pb.Totals]:
     counted = ("rounds", "staked_minor", "returned_minor", "void_rounds", "void_minor")
     return [pb.Totals(**asdict(row.key), **same_fields(row, *counted)) for row in rows]
+
+
+def _owed(credit: PendingCredit) -> pb.PendingCredit:
+    operation = credit.operation
+    return pb.PendingCredit(
+        transaction_id=transaction_of(operation),
+        **same_fields(operation, "session_id", "amount_minor", "kind", "attempts"),
+        **same_fields(credit, "operator", "player", "currency", "age_ms"),
+        since_time=time_fields(operation.created_ms),
+        next_time=time_fields(operation.next_ms),
+        last_reason=operation.reason,
+        unknown=PROGRESS_NAMES[operation.progress] == "unknown",
+    )
+
+
+def _ruleset(measured: Measured) -> pb.MeasuredRuleset:
+    tally = measured.tally
+    return pb.MeasuredRuleset(
+        ruleset_id=measured.ruleset_id,
+        ruleset_sha256=measured.ruleset_sha256,
+        rounds=tally.life.rounds,
+        void_rounds=tally.voids,
+        unseen_rounds=tally.unseen,
+        figures=_figures(measured.readings),
+        bets=[
+            pb.MeasuredBet(bet=bet, currency=currency, staked_minor=staked, returned_minor=returned)
+            for currency, bets in sorted(tally.money.items())
+            for bet, (staked, returned) in sorted(bets.items())
+        ],
+    )
+
+
+def _figures(readings: Iterable[Reading]) -> list[pb.MeasuredFigure]:
+    return [
+        pb.MeasuredFigure(
+            name=reading.figure,
+            series=reading.series,
+            rounds=reading.rounds,
+            **{name: _decimal(getattr(reading, name)) for name in ("exact", "measured", "low", "high")},
+            evidence=f"{reading.evidence:.3f}",
+            limit=f"{reading.limit:.3f}",
+            alarming=reading.is_alarming,
+        )
+        for reading in readings
+    ]
+
+
+def _decimal(value: float | None) -> str:
+    return "" if value is None else f"{value:.6f}"

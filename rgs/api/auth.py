@@ -17,15 +17,8 @@ from typing import Any, Final, Protocol
 import grpc
 import structlog
 
+from rgs.core import errors
 from rgs.core.clock import Clock
-from rgs.core.errors import (
-    FormatError,
-    InvalidFieldError,
-    PermissionDeniedError,
-    RgsError,
-    UnauthenticatedError,
-    UnavailableError,
-)
 from rgs.service.callers import Caller, Role
 from rgs.store.interface import PartyRow
 
@@ -126,12 +119,12 @@ class _Known:
     """A certificate that was seen before: its caller, or the reason why it has none."""
 
     caller: Caller | None
-    refusal: RgsError
+    refusal: errors.RgsError
     first_ms: int = 0
     last_ms: int = 0
 
 
-_UNKNOWN: Final = UnauthenticatedError("the certificate is not allowed")
+_UNKNOWN: Final = errors.UnauthenticatedError("the certificate is not allowed")
 
 
 @dataclass(eq=False, repr=False)
@@ -174,25 +167,25 @@ class Gate:
         UnauthenticatedError, PermissionDeniedError, or what `admit` raised; UnavailableError if the list is unreadable.
         """
         if self._failed_polls >= FAILED_POLLS_MAX:
-            raise UnavailableError("the allow-list cannot be read", failed_polls=self._failed_polls)
+            raise errors.UnavailableError("the allow-list cannot be read", failed_polls=self._failed_polls)
         try:
             return self._let_in(certificate, method)
-        except RgsError as error:
+        except errors.RgsError as error:
             self.note(error.reason)
             raise
 
     def _let_in(self, certificate: bytes | None, method: str) -> Caller:
         if certificate is None:
-            raise UnauthenticatedError("the call has no client certificate")
+            raise errors.UnauthenticatedError("the call has no client certificate")
         known = self._known.get(certificate)
         if known is None:
             known = self._recognise(certificate)
         if known.caller is None:
             raise known.refusal.with_traceback(None)  # the same object again: its traceback would grow without end
         if not known.first_ms <= self.clock.now_ms() <= known.last_ms:
-            raise UnauthenticatedError("the certificate is not valid now", limit=known.last_ms)
+            raise errors.UnauthenticatedError("the certificate is not valid now", limit=known.last_ms)
         if known.caller.role not in ROLES.get(method, ()):
-            raise PermissionDeniedError(
+            raise errors.PermissionDeniedError(
                 f"role {known.caller.role.value} may not call {method}", role=known.caller.role.value, method=method
             )
         return known.caller
@@ -203,10 +196,10 @@ class Gate:
             caller = self._caller_of(peer)
             self.admit(caller)
             known = _Known(caller, _UNKNOWN, peer.first_ms, peer.last_ms)
-        except RgsError as error:
+        except errors.RgsError as error:
             refusal = error
-            if isinstance(error, FormatError):
-                refusal = UnauthenticatedError("the client certificate cannot be read")
+            if isinstance(error, errors.FormatError):
+                refusal = errors.UnauthenticatedError("the client certificate cannot be read")
             structlog.get_logger().warning("certificate_refused", reason=refusal.reason, metadata=refusal.metadata)
             known = _Known(None, refusal)
         if len(self._known) >= KNOWN_MAX:
@@ -217,10 +210,10 @@ class Gate:
     def _caller_of(self, peer: PeerCertificate) -> Caller:
         row = self._allowed.get(peer.fingerprint)
         if row is None:
-            raise UnauthenticatedError("the certificate is not in the allow-list", fingerprint=peer.fingerprint)
+            raise errors.UnauthenticatedError("the certificate is not in the allow-list", fingerprint=peer.fingerprint)
         expected = f"rgs://party/{row.role}/{row.party}"
         if row.role not in set(Role) or list(peer.uris) != [expected]:
-            raise UnauthenticatedError(
+            raise errors.UnauthenticatedError(
                 f"the certificate must have the one URI {expected}",
                 fingerprint=peer.fingerprint,
                 limit=expected,
@@ -241,8 +234,8 @@ def verify_metadata(context: Context) -> None:
         raise _too_much("bytes of headers", METADATA_BYTES_MAX, size)
 
 
-def _too_much(what: str, limit: int, value: int) -> InvalidFieldError:
-    return InvalidFieldError(
+def _too_much(what: str, limit: int, value: int) -> errors.InvalidFieldError:
+    return errors.InvalidFieldError(
         f"the call has {value} {what}, at most {limit} are allowed", field="metadata", limit=limit, value=value
     )
 

@@ -38,27 +38,21 @@ SERVICE = pb.DESCRIPTOR.services_by_name["ReconciliationService"].full_name
 
 Record = dict[str, str]
 _KINDS: Final = {
-    pb.WALLET_ROW_KIND_DEBIT: "debit",
-    pb.WALLET_ROW_KIND_CREDIT: "credit",
-    pb.WALLET_ROW_KIND_ROLLBACK: "rollback",
+    pb.WalletRowKind.Value(f"WALLET_ROW_KIND_{kind.upper()}"): kind for kind in ("debit", "credit", "rollback")
 }
 _STATUSES: Final = {
     pb.WALLET_ROW_STATUS_UNSPECIFIED: "accepted",
-    pb.WALLET_ROW_STATUS_ACCEPTED: "accepted",
-    pb.WALLET_ROW_STATUS_REFUSED: "refused",
-    pb.WALLET_ROW_STATUS_PENDING: "pending",
-    pb.WALLET_ROW_STATUS_TOMBSTONE: "tombstone",
+    **{
+        pb.WalletRowStatus.Value(f"WALLET_ROW_STATUS_{status.upper()}"): status
+        for status in ("accepted", "refused", "pending", "tombstone")
+    },
 }
 _SOURCES: Final = {
-    WALLET: pb.SUBMISSION_SOURCE_WALLET,
-    RECEIPTS: pb.SUBMISSION_SOURCE_RECEIPTS,
-    REGULATOR: pb.SUBMISSION_SOURCE_REGULATOR,
+    source: pb.SubmissionSource.Value(f"SUBMISSION_SOURCE_{source.upper()}") for source in (WALLET, RECEIPTS, REGULATOR)
 }
 _STATES: Final = {
-    runs.RUNNING: pb.REPORT_STATE_RUNNING,
-    runs.DONE: pb.REPORT_STATE_DONE,
-    runs.FAILED_STATE: pb.REPORT_STATE_FAILED,
-    runs.INTERRUPTED: pb.REPORT_STATE_INTERRUPTED,
+    state: pb.ReportState.Value(f"REPORT_STATE_{state.upper()}")
+    for state in (runs.RUNNING, runs.DONE, runs.FAILED_STATE, runs.INTERRUPTED)
 }
 _BREAK_TEXTS: Final = (
     *("subject", "player", "currency", "game", "age", "action", "found"),

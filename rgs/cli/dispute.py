@@ -27,7 +27,7 @@ from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle
 from rgs.node.parts import part
 from rgs.store.interface import StatementRow
-from rgs.tlog.receipts import make_proof
+from rgs.tlog.published import make_proof
 
 _ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The time of every file in a zip, so that the same files make the same bytes."""

@@ -22,41 +22,11 @@ from rgs.core.ids import check_name
 from rgs.core.replay.keys import KeyBook
 from rgs.core.statements import Ed25519Signer, Signer, parse_envelope
 from rgs.core.statements.lines import format_key_bundle
+from rgs.node import files, keyring
 from rgs.node.clock import now_ms
 from rgs.node.config import Config
-from rgs.node.files import (
-    PUBLIC_MODE,
-    SECRET_MODE,
-    FileRefusedError,
-    alone_in,
-    check_fingerprint,
-    read_whole,
-    sync_folder,
-    write_new,
-)
 from rgs.node.home import open_home
 from rgs.node.hsm import HsmSigner, parse_address
-from rgs.node.keyring import (
-    BUNDLE,
-    LOG_KEY,
-    ROOT_FINGERPRINT,
-    ROOT_KEY,
-    KeyRow,
-    append,
-    format_private_key,
-    install,
-    key_end_statement,
-    list_keys,
-    load_log_signer,
-    load_root_signer,
-    new_key,
-    node_key_file,
-    node_key_statement,
-    read_bundle,
-    revocation_statement,
-    root_key_statement,
-    settle,
-)
 from rgs.node.stores import reading
 
 app = typer.Typer(help="Root and node keys, and the bundle that auditors get.", no_args_is_help=False)
@@ -73,23 +43,23 @@ Pkcs11Option = Annotated[
 def _folder(home: Path, keys: Path | None) -> Path:
     folder = open_home(home).keys if keys is None else keys
     if not folder.is_dir():
-        raise FileRefusedError(f"there is no folder of keys at {folder}", path=folder)
+        raise files.FileRefusedError(f"there is no folder of keys at {folder}", path=folder)
     return folder
 
 
 @contextmanager
 def _changing(folder: Path) -> Iterator[None]:
     """Hold the folder's lock, with an earlier change that was cut short completed or undone."""
-    with alone_in(folder, "rgs keys"):
-        settle(folder)
+    with files.alone_in(folder, "rgs keys"):
+        keyring.settle(folder)
         yield
 
 
 def _new_root(pkcs11: str | None) -> tuple[bytes, Signer]:
     """The content of the key file and the signer: a new key, or the key that a hardware module holds."""
     if pkcs11 is None:
-        key = new_key(entropy().read)
-        return format_private_key(key), Ed25519Signer(key)
+        key = keyring.new_key(entropy().read)
+        return keyring.format_private_key(key), Ed25519Signer(key)
     return f"{pkcs11}\n".encode("ascii", "replace"), HsmSigner(parse_address(pkcs11))
 
 
@@ -97,11 +67,11 @@ def _new_root(pkcs11: str | None) -> tuple[bytes, Signer]:
 def show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
     """List the keys of the bundle and the log key, one a line, with columns separated by tabs."""
     folder = _folder(home, keys)
-    for row in list_keys(read_bundle(folder)):
+    for row in keyring.list_keys(keyring.read_bundle(folder)):
         kind = "development" if row.development else "-"
         print("\t".join((row.keyid, row.role, row.name or "-", row.time, kind, row.state)))
-    if (folder / LOG_KEY).exists():
-        print(f"{load_log_signer(folder).keyid}\tlog\t-\t-\t-\tin force")
+    if (folder / keyring.LOG_KEY).exists():
+        print(f"{keyring.load_log_signer(folder).keyid}\tlog\t-\t-\t-\tin force")
     return 0
 
 
@@ -109,9 +79,9 @@ def show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
 def log_new(home: HomeOption = HOME, keys: KeysOption = None) -> int:
     """Make the key of the transparency log, if there is none. All nodes of a store need the same one."""
     folder = _folder(home, keys)
-    with alone_in(folder, "rgs keys"):
-        key = new_key(entropy().read)
-        write_new(folder / LOG_KEY, format_private_key(key), SECRET_MODE)
+    with files.alone_in(folder, "rgs keys"):
+        key = keyring.new_key(entropy().read)
+        files.write_new(folder / keyring.LOG_KEY, keyring.format_private_key(key), files.SECRET_MODE)
     print(f"log {Ed25519Signer(key).keyid}")
     print("`rgs log show` prints the verifier key that auditors need")
     return 0
@@ -120,7 +90,7 @@ def log_new(home: HomeOption = HOME, keys: KeysOption = None) -> int:
 @app.command(name="root-show")
 def root_show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
     """Print the fingerprint of the first root, which auditors bring from outside."""
-    print(list_keys(read_bundle(_folder(home, keys)))[0].keyid)
+    print(keyring.list_keys(keyring.read_bundle(_folder(home, keys)))[0].keyid)
     return 0
 
 
@@ -132,16 +102,18 @@ def root_new(
     """Make a first root key and its bundle in a folder of their own, as the start of a production key path."""
     content, root = _new_root(pkcs11)  # first, so that a module that fails leaves no folder behind
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with alone_in(folder, "rgs keys"):
+    with files.alone_in(folder, "rgs keys"):
         if any(folder.iterdir()):
-            raise FileRefusedError(f"{folder} is not empty: a root needs a folder of its own", path=folder)
-        write_new(folder / ROOT_KEY, content, SECRET_MODE)
-        write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
-        write_new(
-            folder / BUNDLE, format_key_bundle([root_key_statement(root.public_key, root, now_ms())]), PUBLIC_MODE
+            raise files.FileRefusedError(f"{folder} is not empty: a root needs a folder of its own", path=folder)
+        files.write_new(folder / keyring.ROOT_KEY, content, files.SECRET_MODE)
+        files.write_new(folder / keyring.ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), files.PUBLIC_MODE)
+        files.write_new(
+            folder / keyring.BUNDLE,
+            format_key_bundle([keyring.root_key_statement(root.public_key, root, now_ms())]),
+            files.PUBLIC_MODE,
         )
-        sync_folder(folder)
-    sync_folder(folder.absolute().parent)
+        files.sync_folder(folder)
+    files.sync_folder(folder.absolute().parent)
     print(f"root {root.keyid}")
     print(f"next: `rgs keys node-new --production --node NAME --keys {folder}`")
     return 0
@@ -152,9 +124,11 @@ def root_rotate(home: HomeOption = HOME, keys: KeysOption = None, pkcs11: Pkcs11
     """Make a new root key, signed by the newest one. The private key of that one is deleted."""
     folder = _folder(home, keys)
     with _changing(folder):
-        signer = load_root_signer(folder)
+        signer = keyring.load_root_signer(folder)
         content, root = _new_root(pkcs11)
-        install(folder, ROOT_KEY, content, root_key_statement(root.public_key, signer, now_ms()))
+        keyring.install(
+            folder, keyring.ROOT_KEY, content, keyring.root_key_statement(root.public_key, signer, now_ms())
+        )
     print(f"root {root.keyid} follows {signer.keyid}, whose private key was deleted from {folder}")
     print("auditors keep the fingerprint of the first root; give them the new bundle")
     return 0
@@ -171,16 +145,18 @@ def node_new(
     check_name(node, "node")
     folder = _folder(home, keys)
     own = open_home(home).node if keys is None else ""
-    file = node_key_file(node, own)
+    file = keyring.node_key_file(node, own)
     with _changing(folder):
-        signer = load_root_signer(folder)
-        key = new_key(entropy().read)
+        signer = keyring.load_root_signer(folder)
+        key = keyring.new_key(entropy().read)
         public_key = key.public_key().public_bytes_raw()
-        statement = node_key_statement(public_key, node, signer, now_ms(), development=not production)
-        install(folder, file, format_private_key(key), statement)
+        statement = keyring.node_key_statement(public_key, node, signer, now_ms(), development=not production)
+        keyring.install(folder, file, keyring.format_private_key(key), statement)
     print(f"node {node} {Ed25519Signer(key).keyid}")
     if node != own:
-        print(f"copy {folder / file} to the node as its node.key, and {folder / BUNDLE} to all nodes and auditors")
+        print(
+            f"copy {folder / file} to the node as its node.key, and {folder / keyring.BUNDLE} to all nodes and auditors"
+        )
     return 0
 
 
@@ -205,25 +181,25 @@ def end(
     verify_together("instance", instance=instance, last_statement_no=last_statement_no)
     folder = _folder(home, keys)
     with _changing(folder):
-        row = _key_to_end(list_keys(read_bundle(folder)), keyid, node)
-        signer, time_ms = load_root_signer(folder), now_ms()
+        row = _key_to_end(keyring.list_keys(keyring.read_bundle(folder)), keyid, node)
+        signer, time_ms = keyring.load_root_signer(folder), now_ms()
         last = None
         if instance is not None and last_statement_no is not None:
             last = (check_name(instance, "instance"), last_statement_no)
         elif row.role == "node" and keys is None:
             last = asyncio.run(_last_statement(open_home(home), row, time_ms))
-        append(folder, key_end_statement(row.keyid, reason, signer, time_ms, last=last))
+        keyring.append(folder, keyring.key_end_statement(row.keyid, reason, signer, time_ms, last=last))
     print(f"ended {row.keyid}" + ("" if last is None else f" with statement {last[1]} of {last[0]}"))
     print("give the new bundle to all nodes and auditors")
     return 0
 
 
-def _key_to_end(rows: list[KeyRow], keyid: str | None, node: str | None) -> KeyRow:
+def _key_to_end(rows: list[keyring.KeyRow], keyid: str | None, node: str | None) -> keyring.KeyRow:
     if keyid is None:
         found = [row for row in rows if (row.role, row.name, row.state) == ("node", node, "replaced")]
         value = node
     else:
-        value = check_fingerprint(keyid, "keyid")
+        value = files.check_fingerprint(keyid, "keyid")
         found = [row for row in rows if row.keyid == value]
     if not found:
         raise NotFoundError("the bundle has no such key", kind="key", field="keyid", value=value)
@@ -237,13 +213,13 @@ def _key_to_end(rows: list[KeyRow], keyid: str | None, node: str | None) -> KeyR
     return row
 
 
-async def _last_statement(config: Config, row: KeyRow, time_ms: int) -> tuple[str, int] | None:
+async def _last_statement(config: Config, row: keyring.KeyRow, time_ms: int) -> tuple[str, int] | None:
     """Name and last statement number of the newest instance that the key has started; None if the store has none.
 
     UnavailableError if the instance is alive, or started after `time_ms`.
     """
     if isinstance(config.store, Path) and not config.store.is_file():
-        raise FileRefusedError(f"there is no store at {config.store}: give --instance", path=config.store)
+        raise files.FileRefusedError(f"there is no store at {config.store}: give --instance", path=config.store)
     async with reading(config.store) as reads:
         for instance in sorted(await reads.instances(alive_only=False), key=attrgetter("boot_no"), reverse=True):
             start = await reads.start_of(instance.instance)
@@ -281,11 +257,11 @@ def revoke(
 
     Without --origin and --size nothing under the key counts. docs/keys.md has the whole procedure.
     """
-    check_fingerprint(keyid, "keyid")
+    files.check_fingerprint(keyid, "keyid")
     verify_together("origin", origin=origin, size=size)
     folder = _folder(home, keys)
     with _changing(folder):
-        rows = {row.keyid: row for row in list_keys(read_bundle(folder))}
+        rows = {row.keyid: row for row in keyring.list_keys(keyring.read_bundle(folder))}
         if (keyid in rows) == instance:
             raise InvalidFieldError(
                 f"the bundle {'names' if instance else 'does not name'} the key: --instance is only for a key that it"
@@ -294,7 +270,10 @@ def revoke(
                 value=keyid,
             )
         position = None if origin is None or size is None else (origin, size)
-        append(folder, revocation_statement(keyid, reason, load_root_signer(folder), now_ms(), position=position))
+        keyring.append(
+            folder,
+            keyring.revocation_statement(keyid, reason, keyring.load_root_signer(folder), now_ms(), position=position),
+        )
     print(f"revoked {keyid}" + ("" if position is None else f" from entry {position[1]} of {position[0]} on"))
     if keyid in rows and rows[keyid].role == "root":
         print("a bundle with a revoked root is useless: start a new one, and give auditors its fingerprint")
@@ -305,7 +284,7 @@ def revoke(
 @app.command()
 def bundle(home: HomeOption = HOME, keys: KeysOption = None) -> int:
     """Verify the bundle and write it to stdout."""
-    content = read_bundle(_folder(home, keys))
+    content = keyring.read_bundle(_folder(home, keys))
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
     return 0
@@ -317,12 +296,12 @@ def verify(
     root: Annotated[str | None, typer.Option(help="The first root's fingerprint, brought from outside.")] = None,
 ) -> int:
     """Verify a key bundle as an auditor does. Without --root this only shows that the bundle agrees with itself."""
-    fingerprint = None if root is None else check_fingerprint(root, "root")
-    content = read_whole(file, "key bundle")
+    fingerprint = None if root is None else files.check_fingerprint(root, "root")
+    content = files.read_whole(file, "key bundle")
     book = KeyBook(content, root=fingerprint)
     if fingerprint is not None and not book.anchored:
         raise VerificationError(f"the bundle starts with another root: {book.root}")
-    print(f"{'ANCHORED' if book.anchored else 'UNANCHORED'} {book.root}: {len(list_keys(content))} keys")
+    print(f"{'ANCHORED' if book.anchored else 'UNANCHORED'} {book.root}: {len(keyring.list_keys(content))} keys")
     if fingerprint is None:
         note("note: this root is not confirmed from outside; give its fingerprint with --root")
     return 0

@@ -22,22 +22,11 @@ from rgs.core.errors import InvalidFieldError
 from rgs.core.ids import check_name
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.times import format_time
+from rgs.node import pki
 from rgs.node.clock import now_ms
 from rgs.node.config import Config
 from rgs.node.files import FileRefusedError, check_fingerprint, read_whole
 from rgs.node.home import allowed_row, open_home, write_issued
-from rgs.node.pki import (
-    Issued,
-    fingerprint_of,
-    is_development,
-    issue_client,
-    last_ms_of,
-    load_certificate,
-    load_certificates,
-    load_issued,
-    verify_ca_allowed,
-    verify_client_certificate,
-)
 from rgs.node.stores import allow_list, reading
 from rgs.service.admin.certificates import ends_soon
 from rgs.service.callers import Role
@@ -74,15 +63,15 @@ async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: 
     time_ms = now_ms()
     async with _allow_list(config) as parties:
         if cert is not None:
-            certificate = load_certificate(read_whole(cert, "certificate"))
-            verify_client_certificate(certificate, role, party, time_ms)
+            certificate = pki.load_certificate(read_whole(cert, "certificate"))
+            pki.verify_client_certificate(certificate, role, party, time_ms)
             await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms))
             if not _is_issued_by(certificate, ca_pem):
                 note(f"note: no CA of {config.ca} signed it; TLS accepts it only with a chain that ends at one of them")
         else:
             issued = _issue(config, role, party, time_ms)
             certificate = issued.certificate
-            stem = _stem(config, party, fingerprint_of(certificate))
+            stem = _stem(config, party, pki.fingerprint_of(certificate))
             write_issued(stem, issued)
             try:
                 await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms))
@@ -91,9 +80,11 @@ async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: 
                     stem.with_name(stem.name + suffix).unlink()
                 raise
             print(f"wrote {stem}.pem and {stem}.key (give them to {party}, then delete the key here)")
-    if ends_soon(last_ms_of(certificate), time_ms):
-        note(f"warning: the certificate ends at {format_time(last_ms_of(certificate))}: add the next one before that")
-    print(f"allowed {fingerprint_of(certificate)} as {role} {party}{f' in {jurisdiction}' if jurisdiction else ''}")
+    if ends_soon(pki.last_ms_of(certificate), time_ms):
+        note(
+            f"warning: the certificate ends at {format_time(pki.last_ms_of(certificate))}: add the next one before that"
+        )
+    print(f"allowed {pki.fingerprint_of(certificate)} as {role} {party}{f' in {jurisdiction}' if jurisdiction else ''}")
     return 0
 
 
@@ -148,7 +139,7 @@ def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:
             raise InvalidFieldError(
                 "an operator needs --jurisdiction", field="jurisdiction", limit=", ".join(SHIPPED_JURISDICTIONS)
             )
-        verify_ca_allowed(ca_pem, [load_jurisdiction(jurisdiction)])
+        pki.verify_ca_allowed(ca_pem, [load_jurisdiction(jurisdiction)])
     elif jurisdiction:
         raise InvalidFieldError(
             f"only operators have a jurisdiction, role {role} has none",
@@ -158,14 +149,14 @@ def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:
         )
 
 
-def _issue(config: Config, role: Role, party: str, time_ms: int) -> Issued:
+def _issue(config: Config, role: Role, party: str, time_ms: int) -> pki.Issued:
     ca_pem = read_whole(config.ca, "authority")
-    if not is_development(ca_pem):
+    if not pki.is_development(ca_pem):
         raise FileRefusedError(
             f"{config.ca} is not a development CA: --issue works with a development CA only", path=config.ca
         )
     key_pem = read_whole(config.tls / "ca.key", "private key of the development CA", secret=True)
-    return issue_client(load_issued(ca_pem, key_pem), role, party, entropy().read, time_ms)
+    return pki.issue_client(pki.load_issued(ca_pem, key_pem), role, party, entropy().read, time_ms)
 
 
 def _stem(config: Config, party: str, fingerprint: str) -> Path:
@@ -175,7 +166,7 @@ def _stem(config: Config, party: str, fingerprint: str) -> Path:
 
 
 def _is_issued_by(certificate: x509.Certificate, ca_pem: bytes) -> bool:
-    for authority in load_certificates(ca_pem):
+    for authority in pki.load_certificates(ca_pem):
         try:
             certificate.verify_directly_issued_by(authority)
         except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):

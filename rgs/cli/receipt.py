@@ -21,7 +21,7 @@ from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle
 from rgs.node.stores import reading
 from rgs.store.interface import StatementRow
-from rgs.tlog.receipts import make_proof
+from rgs.tlog.published import make_proof
 
 _ROWS_MAX: Final = 1_000
 """More than the statements of one round: it has two for each seat."""

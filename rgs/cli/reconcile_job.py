@@ -22,17 +22,7 @@ from rgs.cli.export import SELECTION, ExportPlan, ExportRefusedError, line_of, s
 from rgs.core.errors import RgsError
 from rgs.core.statements import Signer, format_line, parse_canonical
 from rgs.node.stores import reading
-from rgs.service.reconciliation.files import (
-    INPUTS,
-    REPORT_FOLDER,
-    RESOLUTIONS,
-    ROWS,
-    RUN,
-    SUMMARY,
-    Document,
-    read_document,
-    write_document,
-)
+from rgs.service.reconciliation import files
 from rgs.service.reconciliation.reconciliation import ReconcileRequest, Reconciliation
 from rgs.service.reconciliation.reports import STATEMENTS
 from rgs.service.reconciliation.runs import fail
@@ -58,9 +48,9 @@ class JobInputs:
 
 def run_job(inputs: JobInputs, folder: Path) -> int:
     """Run what the folder's run.json asks for: 0 with a summary, 1 with a failure in the folder."""
-    run = read_document(folder / RUN)
+    run = files.read_document(folder / files.RUN)
     if run is None:
-        raise FileNotFoundError(folder / RUN)
+        raise FileNotFoundError(folder / files.RUN)
     try:
         _run(inputs, folder, run["request"])
     except RgsError as error:
@@ -69,9 +59,9 @@ def run_job(inputs: JobInputs, folder: Path) -> int:
     return 0
 
 
-def _run(job: JobInputs, folder: Path, requested: Document) -> None:
+def _run(job: JobInputs, folder: Path, requested: files.Document) -> None:
     operator: str = requested["operator"]
-    inputs = folder / INPUTS
+    inputs = folder / files.INPUTS
     inputs.mkdir()
     asyncio.run(_export(job, operator, inputs / STATEMENTS))
     (inputs / KEYS).write_bytes(job.bundle)
@@ -81,14 +71,14 @@ def _run(job: JobInputs, folder: Path, requested: Document) -> None:
     else:
         regulator = _joined(own, requested["regulator"], inputs / REGULATOR)
     resolutions = None
-    if (own / RESOLUTIONS).is_file():
-        resolutions = inputs / RESOLUTIONS
-        shutil.copyfile(own / RESOLUTIONS, resolutions)
+    if (own / files.RESOLUTIONS).is_file():
+        resolutions = inputs / files.RESOLUTIONS
+        shutil.copyfile(own / files.RESOLUTIONS, resolutions)
     done = Reconciliation(version=__version__, signer=job.signer).run(
         ReconcileRequest(
             statements=inputs / STATEMENTS,
             keys=inputs / KEYS,
-            out=folder / REPORT_FOLDER,
+            out=folder / files.REPORT_FOLDER,
             root=requested["root"] or None,
             period=None if requested["period"] is None else (requested["period"][0], requested["period"][1]),
             cut_off_s=requested["cut_off_s"],
@@ -101,11 +91,11 @@ def _run(job: JobInputs, folder: Path, requested: Document) -> None:
             regulator=regulator,
         )
     )
-    summary: Document = {
+    summary: files.Document = {
         "open": done.open_breaks, "rejected": done.rejected, "resolved": done.resolved_breaks,
         "sha256": done.report_sha256, "signed": done.document["is_signed"], "verdict": done.verdict,
     }  # fmt: skip
-    write_document(folder / SUMMARY, summary)
+    files.write_document(folder / files.SUMMARY, summary)
 
 
 def _joined(own: Path, entries: Sequence[str], out: Path) -> Path | None:
@@ -114,7 +104,7 @@ def _joined(own: Path, entries: Sequence[str], out: Path) -> Path | None:
         return None
     with out.open("wb") as file:
         for entry in entries:
-            with (own / "submissions" / entry / ROWS).open("rb") as rows:
+            with (own / "submissions" / entry / files.ROWS).open("rb") as rows:
                 shutil.copyfileobj(rows, file, 1 << 20)
     return out
 

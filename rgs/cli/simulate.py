@@ -12,6 +12,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -19,7 +20,6 @@ import typer
 
 from rgs.cli.options import HOME, HomeOption, entropy, grouped, new_app
 from rgs.core.errors import RgsError
-from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
 from rgs.core.money import parse_currency
 from rgs.devkit.simulators.faults import FaultPlan, Faults, parse_plan, parse_planned
 from rgs.devkit.simulators.regulator import SimulatedRegulator
@@ -31,7 +31,7 @@ from rgs.node.config import Config, check_address
 from rgs.node.files import PUBLIC_MODE, decode_ascii, read_whole, write_whole
 from rgs.node.home import open_home
 from rgs.node.tls_identity import load_tls
-from rng.scaling import below
+from rgs.service.instance import regulator_id
 
 app = new_app(help="Peers that make the faults of a plan, for tests and for the demo.", no_args_is_help=True)
 
@@ -62,10 +62,14 @@ class Files:
 
     home: HomeOption = HOME
     books: Annotated[
-        Path | None, typer.Option(help="The file of the books; created if it does not exist.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            help="The book, created if missing; default: simulators/wallet.db or regulator.db in the home.",
+            dir_okay=False,
+        ),
     ] = None
     export: Annotated[
-        Path | None, typer.Option(help="The file for the statement, written at the end.", dir_okay=False)
+        Path | None, typer.Option(help="The file for the export, written at the end; default: none.", dir_okay=False)
     ] = None
 
     def books_at(self, config: Config, name: str) -> Path:
@@ -119,25 +123,13 @@ def regulator(
     """Run a regulator's system: `rgs.regulator.v1.RegulatorService`."""
     config = open_home(files.home)
     check_address("listen", listen)
-    faults, new_id = Faults(plan.read(), _print), id_maker(entropy().read)
+    faults, new_id = Faults(plan.read(), _print), partial(regulator_id, entropy().read)
     path = files.books_at(config, "regulator.db")
     simulator = SimulatedRegulator(path, SystemClock().now_ms, faults, new_id, counts=counts)
     _run(
         "regulator", simulator, (listen, _tls(config)), plan, files.export, lambda: regulator_statement(simulator.store)
     )
     return 0
-
-
-def id_maker(read: Callable[[int], bytes]) -> Callable[[str], str]:
-    """A maker of 16-character ids: the prefix, then letters and digits drawn without bias from fresh bytes."""
-
-    def new_id(prefix: str) -> str:
-        unread = iter(read(256))
-        missing = REGULATOR_ID_CHARACTERS - len(prefix)
-        chosen = (REGULATOR_ID_ALPHABET[below(len(REGULATOR_ID_ALPHABET), unread.__next__)] for _ in range(missing))
-        return prefix + "".join(chosen)
-
-    return new_id
 
 
 def _tls(config: Config) -> ServerTls:

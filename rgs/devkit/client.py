@@ -25,18 +25,11 @@ from grpc_status.rpc_status import from_call
 from rgs.devkit.requests import Requests
 from rgs.node.config import Config
 from rgs.node.files import read_whole
+from rgs.v1 import play_pb2 as play
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
 from rgs.v1.audit_pb2_grpc import AuditServiceStub
 from rgs.v1.catalog_pb2_grpc import CatalogServiceStub
 from rgs.v1.history_pb2_grpc import HistoryServiceStub
-from rgs.v1.play_pb2 import (
-    ActRequest,
-    ActResponse,
-    PlayRequest,
-    PlayResponse,
-    StartRoundRequest,
-    StartRoundResponse,
-)
 from rgs.v1.play_pb2_grpc import PlayServiceStub
 from rgs.v1.session_pb2_grpc import SessionServiceStub
 from rng.entropy import EntropySource
@@ -169,10 +162,10 @@ class UnaryRounds:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def start_round(self, request: StartRoundRequest) -> StartRoundResponse:
+    def start_round(self, request: play.StartRoundRequest) -> play.StartRoundResponse:
         return self._client.call(self._client.play.StartRound, request)
 
-    def act(self, request: ActRequest) -> ActResponse:
+    def act(self, request: play.ActRequest) -> play.ActResponse:
         return self._client.call(self._client.play.Act, request)
 
     def close(self) -> None:
@@ -187,14 +180,14 @@ class StreamRounds(UnaryRounds):
 
     def __init__(self, client: Client) -> None:
         super().__init__(client)
-        self._requests: SimpleQueue[PlayRequest | None] = SimpleQueue()
-        self._responses: Iterator[PlayResponse] | None = None
+        self._requests: SimpleQueue[play.PlayRequest | None] = SimpleQueue()
+        self._responses: Iterator[play.PlayResponse] | None = None
 
-    def start_round(self, request: StartRoundRequest) -> StartRoundResponse:
-        return self._ask(PlayRequest(start_round=request), request.request_id).start_round
+    def start_round(self, request: play.StartRoundRequest) -> play.StartRoundResponse:
+        return self._ask(play.PlayRequest(start_round=request), request.request_id).start_round
 
-    def act(self, request: ActRequest) -> ActResponse:
-        return self._ask(PlayRequest(act=request), request.request_id).act
+    def act(self, request: play.ActRequest) -> play.ActResponse:
+        return self._ask(play.PlayRequest(act=request), request.request_id).act
 
     def close(self) -> None:
         """End our side, and wait until the server ends the stream."""
@@ -205,10 +198,10 @@ class StreamRounds(UnaryRounds):
                 for _ in responses:
                     pass
 
-    def _ask(self, request: PlayRequest, request_id: str) -> PlayResponse:
+    def _ask(self, request: play.PlayRequest, request_id: str) -> play.PlayResponse:
         return _patiently(lambda: self._ask_once(request, request_id))
 
-    def _ask_once(self, request: PlayRequest, request_id: str) -> PlayResponse:
+    def _ask_once(self, request: play.PlayRequest, request_id: str) -> play.PlayResponse:
         if self._responses is None:
             self._responses = self._client.play.Play(iter(self._requests.get, None), timeout=STREAM_S)
         self._requests.put(request)

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rgs.v1 import session_pb2
 from rgs.v1.common_pb2 import Action, Bet, RoundView, SessionView
 from rgs.v1.play_pb2 import ActRequest, StartRoundRequest
-from rgs.v1.session_pb2 import (
-    BuyParticipationRequest,
-    CloseSessionRequest,
-    EndParticipationRequest,
-    OpenSessionRequest,
-)
 
 
 class Requests:
@@ -24,8 +19,8 @@ class Requests:
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
 
-    def open(self, game: str, player: str, currency: str, operator_reference: str) -> OpenSessionRequest:
-        return OpenSessionRequest(
+    def open(self, game: str, player: str, currency: str, operator_reference: str) -> session_pb2.OpenSessionRequest:
+        return session_pb2.OpenSessionRequest(
             request_id=self._new_id(),
             game=game,
             player=player,
@@ -33,8 +28,8 @@ class Requests:
             operator_reference=operator_reference,
         )
 
-    def buy(self, session: SessionView, amount_minor: int) -> BuyParticipationRequest:
-        return BuyParticipationRequest(
+    def buy(self, session: SessionView, amount_minor: int) -> session_pb2.BuyParticipationRequest:
+        return session_pb2.BuyParticipationRequest(
             request_id=self._new_id(),
             session_id=session.session_id,
             purchase_no=session.next_purchase_no,
@@ -59,8 +54,8 @@ class Requests:
             action=action,
         )
 
-    def end(self, session: SessionView) -> EndParticipationRequest:
-        return EndParticipationRequest(request_id=self._new_id(), session_id=session.session_id)
+    def end(self, session: SessionView) -> session_pb2.EndParticipationRequest:
+        return session_pb2.EndParticipationRequest(request_id=self._new_id(), session_id=session.session_id)
 
-    def close(self, session: SessionView) -> CloseSessionRequest:
-        return CloseSessionRequest(request_id=self._new_id(), session_id=session.session_id)
+    def close(self, session: SessionView) -> session_pb2.CloseSessionRequest:
+        return session_pb2.CloseSessionRequest(request_id=self._new_id(), session_id=session.session_id)

@@ -21,14 +21,14 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
-    from rgs.integrity.manifest_verify import Surroundings
+    from rgs.integrity.manifest_verify import Finding, Surroundings
 
 PREFIX: Final = f"{os.devnull}/none"
 """Where bytecode would be looked for."""
@@ -130,7 +130,7 @@ def verify_machine() -> None:
     except OSError as error:
         raise SurroundingsError(f"{error.filename} cannot be read: {error.strerror}") from None
     if refused:
-        raise SurroundingsError(_in_one_line(refused))
+        raise SurroundingsError(in_one_line((), refused))
 
 
 def measure_surroundings(objects: Sequence[str] | None = None) -> Surroundings:
@@ -173,7 +173,7 @@ def measure_surroundings(objects: Sequence[str] | None = None) -> Surroundings:
     findings += [Finding("unlisted", path) for path in files if path.endswith(compiled)]
     findings += found.findings
     if findings or refused:
-        raise SurroundingsError(_in_one_line([*refused, *map(str, sorted(set(findings)))]))
+        raise SurroundingsError(in_one_line(findings, refused))
     return found
 
 
@@ -228,8 +228,8 @@ def verify_certified(path: Path, found: Surroundings) -> None:
         *compare_surroundings(content, replace(found, objects=objects)),
     ]
     if findings:
-        reported = _in_one_line([str(finding) for finding in sorted(set(findings))])
-        raise SurroundingsError(f"this is not the software of {path}, {len(findings)} differences: {reported}")
+        differing = f"this is not the software of {path}, {len(findings)} differences"
+        raise SurroundingsError(f"{differing}: {in_one_line(findings)}")
     found.certified = str(path)
 
 
@@ -256,7 +256,9 @@ def import_measured(found: Surroundings) -> None:
     sys.meta_path[:] = [*(other for other in sys.meta_path if other is not PathFinder), finder]
 
 
-def _in_one_line(reported: Sequence[str]) -> str:
+def in_one_line(findings: Iterable[Finding], refused: Sequence[str] = ()) -> str:
+    """What is refused, then the findings in order, each once: the first twelve, and how many more there are."""
+    reported = [*refused, *map(str, sorted(set(findings)))]
     more = f"; and {len(reported) - _REPORTED_MAX} more" if len(reported) > _REPORTED_MAX else ""
     return "; ".join(" ".join(line.split()) for line in reported[:_REPORTED_MAX]) + more
 

@@ -22,44 +22,8 @@ from rgs.core.ids import ULID_RANDOM_BYTES, check_name, format_ulid
 from rgs.core.jurisdictions import DEMO
 from rgs.core.statements import Ed25519Signer
 from rgs.core.statements.lines import format_key_bundle
+from rgs.node import files, keyring, pki
 from rgs.node.config import CONFIG_FILE, Config, load_config
-from rgs.node.files import (
-    PUBLIC_MODE,
-    SECRET_MODE,
-    FileRefusedError,
-    alone_in,
-    make_folder,
-    sync_folder,
-    sync_tree,
-    write_new,
-)
-from rgs.node.keyring import (
-    BUNDLE,
-    KEK_BYTES,
-    LOG_KEY,
-    ROOT_FINGERPRINT,
-    ROOT_KEY,
-    format_kek,
-    format_private_key,
-    list_keys,
-    load_bundle,
-    new_key,
-    node_key_file,
-    node_key_statement,
-    read_fingerprint,
-    root_key_statement,
-)
-from rgs.node.pki import (
-    SERVER_NAMES,
-    Issued,
-    ReadEntropy,
-    fingerprint_of,
-    issue_client,
-    issue_peer_certificate,
-    issue_server,
-    last_ms_of,
-    make_development_ca,
-)
 from rgs.node.stores import allow_list
 from rgs.service.callers import Role
 from rgs.store.address import PostgresAddress, StoreAddress
@@ -89,7 +53,7 @@ class Home:
 
 
 def ensure_home(
-    home: Path, node: str | None, read: ReadEntropy, time_ms: int, store: PostgresAddress | None = None
+    home: Path, node: str | None, read: pki.ReadEntropy, time_ms: int, store: PostgresAddress | None = None
 ) -> Home:
     """Make the home, or find it complete. `node` None: DEFAULT_NODE for a new home, any node for an existing one.
     `store` is the database for a new home; None: a file in the home.
@@ -101,10 +65,10 @@ def ensure_home(
     home = home.absolute()
     if not _is_taken(home):
         home.parent.mkdir(parents=True, exist_ok=True)
-        with alone_in(home.parent, "rgs init"):
+        with files.alone_in(home.parent, "rgs init"):
             if not _is_taken(home):  # another process may have been first
                 _make(home, DEFAULT_NODE if node is None else node, read, time_ms, store)
-                return Home(load_config(home), read_fingerprint(home / "keys"), made=True)
+                return Home(load_config(home), keyring.read_fingerprint(home / "keys"), made=True)
     return _found(home, node)
 
 
@@ -125,39 +89,41 @@ def _found(home: Path, node: str | None) -> Home:
                 raise InvalidFieldError(
                     f"{home} is the home of node {config.node}", field="node", limit=config.node, value=node
                 )
-            root = next(row.keyid for row in list_keys(load_bundle(config)))
+            root = next(row.keyid for row in keyring.list_keys(keyring.load_bundle(config)))
             return Home(config, root, made=False)
-    raise FileRefusedError(
+    raise files.FileRefusedError(
         f"{home} exists and is not a complete home (missing: {', '.join(str(path) for path in missing)});"
         " name another folder, or move it away",
         path=home,
     )
 
 
-def _make(home: Path, node: str, read: ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
+def _make(home: Path, node: str, read: pki.ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
     # We hold the parent's lock: a sibling with this name was left by a killed run.
     building = home.with_name(f".{home.name}.unfinished")
     if building.exists():
         shutil.rmtree(building)
     try:
         _fill(building, node, read, time_ms, store)
-        sync_tree(building)
+        files.sync_tree(building)
         building.rename(home)  # replaces an empty folder only
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    sync_folder(home.parent)
+    files.sync_folder(home.parent)
 
 
-def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
-    make_folder(home)
+def _fill(home: Path, node: str, read: pki.ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
+    files.make_folder(home)
     for name in ("store", "embedded", "keys", "kek", "tls", "tls/clients", "log"):
-        make_folder(home / name)
+        files.make_folder(home / name)
     config = _CONFIG.format(node=node)
     if store is not None:
         config += f"store = {json.dumps(store.url)}\n"
     # A URL may hold a password.
-    write_new(home / CONFIG_FILE, config.encode("utf-8"), PUBLIC_MODE if store is None else SECRET_MODE)
-    write_new(home / "kek" / "kek.json", format_kek({1: read(KEK_BYTES)}), SECRET_MODE)
+    files.write_new(
+        home / CONFIG_FILE, config.encode("utf-8"), files.PUBLIC_MODE if store is None else files.SECRET_MODE
+    )
+    files.write_new(home / "kek" / "kek.json", keyring.format_kek({1: read(keyring.KEK_BYTES)}), files.SECRET_MODE)
     _make_keys(home / "keys", node, read, time_ms)
     clients = _make_certificates(home / "tls", node, read, time_ms)
     making = _make_store(home / "store" / "rgs.db" if store is None else store, clients, read, time_ms)
@@ -165,48 +131,48 @@ def _fill(home: Path, node: str, read: ReadEntropy, time_ms: int, store: Postgre
         alone.submit(asyncio.run, making).result()
 
 
-def _make_keys(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> None:
-    root_key, node_key, log_key = new_key(read), new_key(read), new_key(read)
+def _make_keys(folder: Path, node: str, read: pki.ReadEntropy, time_ms: int) -> None:
+    root_key, node_key, log_key = keyring.new_key(read), keyring.new_key(read), keyring.new_key(read)
     root, public_key = Ed25519Signer(root_key), node_key.public_key().public_bytes_raw()
     statements = [
-        root_key_statement(root.public_key, root, time_ms),
-        node_key_statement(public_key, node, root, time_ms, development=True),
+        keyring.root_key_statement(root.public_key, root, time_ms),
+        keyring.node_key_statement(public_key, node, root, time_ms, development=True),
     ]
-    write_new(folder / ROOT_KEY, format_private_key(root_key), SECRET_MODE)
-    write_new(folder / node_key_file(node, node), format_private_key(node_key), SECRET_MODE)
-    write_new(folder / LOG_KEY, format_private_key(log_key), SECRET_MODE)
-    write_new(folder / BUNDLE, format_key_bundle(statements), PUBLIC_MODE)
-    write_new(folder / ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), PUBLIC_MODE)
+    files.write_new(folder / keyring.ROOT_KEY, keyring.format_private_key(root_key), files.SECRET_MODE)
+    files.write_new(folder / keyring.node_key_file(node, node), keyring.format_private_key(node_key), files.SECRET_MODE)
+    files.write_new(folder / keyring.LOG_KEY, keyring.format_private_key(log_key), files.SECRET_MODE)
+    files.write_new(folder / keyring.BUNDLE, format_key_bundle(statements), files.PUBLIC_MODE)
+    files.write_new(folder / keyring.ROOT_FINGERPRINT, f"{root.keyid}\n".encode("ascii"), files.PUBLIC_MODE)
 
 
-def _make_certificates(folder: Path, node: str, read: ReadEntropy, time_ms: int) -> dict[str, x509.Certificate]:
+def _make_certificates(folder: Path, node: str, read: pki.ReadEntropy, time_ms: int) -> dict[str, x509.Certificate]:
     """Write the certificates of CA, server, outgoing calls and clients; returns those of the clients by party."""
-    authority = make_development_ca(read, time_ms)
+    authority = pki.make_development_ca(read, time_ms)
     write_issued(folder / "ca", authority)
-    write_issued(folder / "server", issue_server(authority, SERVER_NAMES, read, time_ms))
-    write_issued(folder / PEERS_CERTIFICATE, issue_peer_certificate(authority, node, read, time_ms))
+    write_issued(folder / "server", pki.issue_server(authority, pki.SERVER_NAMES, read, time_ms))
+    write_issued(folder / PEERS_CERTIFICATE, pki.issue_peer_certificate(authority, node, read, time_ms))
     clients: dict[str, x509.Certificate] = {}
     for role, party in DEMO_PARTIES:
-        issued = issue_client(authority, role, party, read, time_ms)
+        issued = pki.issue_client(authority, role, party, read, time_ms)
         write_issued(folder / "clients" / party, issued)
         clients[party] = issued.certificate
     return clients
 
 
-def write_issued(stem: Path, issued: Issued) -> None:
+def write_issued(stem: Path, issued: pki.Issued) -> None:
     """Write `<stem>.key` and `<stem>.pem`, both new."""
-    write_new(stem.with_name(f"{stem.name}.key"), issued.key_pem, SECRET_MODE)
-    write_new(stem.with_name(f"{stem.name}.pem"), issued.certificate_pem, PUBLIC_MODE)
+    files.write_new(stem.with_name(f"{stem.name}.key"), issued.key_pem, files.SECRET_MODE)
+    files.write_new(stem.with_name(f"{stem.name}.pem"), issued.certificate_pem, files.PUBLIC_MODE)
 
 
 def allowed_row(certificate: x509.Certificate, role: Role, party: str, jurisdiction: str, time_ms: int) -> PartyRow:
     """The row of the allow-list for a certificate that is allowed now."""
-    last_ms = last_ms_of(certificate)
-    return PartyRow(fingerprint_of(certificate), party, role, jurisdiction, time_ms, None, last_ms)
+    last_ms = pki.last_ms_of(certificate)
+    return PartyRow(pki.fingerprint_of(certificate), party, role, jurisdiction, time_ms, None, last_ms)
 
 
 async def _make_store(
-    where: StoreAddress, clients: dict[str, x509.Certificate], read: ReadEntropy, time_ms: int
+    where: StoreAddress, clients: dict[str, x509.Certificate], read: pki.ReadEntropy, time_ms: int
 ) -> None:
     await create_store(where, format_ulid(time_ms, read(ULID_RANDOM_BYTES)))
     async with allow_list(where) as parties:
@@ -218,5 +184,7 @@ async def _make_store(
 def open_home(home: Path, options: dict[str, object] | None = None) -> Config:
     """The settings of an existing home; FileRefusedError if `rgs init` has not made one."""
     if not (home / CONFIG_FILE).is_file():
-        raise FileRefusedError(f"{home} is not the home of a node: make one with `rgs init --home {home}`", path=home)
+        raise files.FileRefusedError(
+            f"{home} is not the home of a node: make one with `rgs init --home {home}`", path=home
+        )
     return load_config(home, options)

@@ -24,33 +24,14 @@ from typing import Any, Final
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from rgs.core import statements
 from rgs.core.errors import FormatError, VerificationError
 from rgs.core.replay.keys import KeyBook
 from rgs.core.shards import format_origin, parse_origin
-from rgs.core.statements import (
-    KINDS,
-    Ed25519Signer,
-    Signer,
-    format_canonical,
-    key_fingerprint,
-    parse_canonical,
-    parse_envelope,
-    parse_statement,
-    seal_envelope,
-)
 from rgs.core.statements.lines import format_key_bundle, parse_key_bundle
 from rgs.core.times import format_time
+from rgs.node import files
 from rgs.node.config import Config
-from rgs.node.files import (
-    PUBLIC_MODE,
-    SECRET_MODE,
-    FileRefusedError,
-    decode_ascii,
-    read_whole,
-    remove_unfinished,
-    sync_folder,
-    write_whole,
-)
 from rgs.node.hsm import HsmSigner, is_address, parse_address
 from rgs.node.pki import ReadEntropy
 from rgs.service.sealing import Kek
@@ -88,7 +69,7 @@ def load_bundle(config: Config) -> bytes:
     return read_bundle(config.keys)
 
 
-def load_node_signer(config: Config, bundle: bytes | None = None, *, now_ms: int | None = None) -> Signer:
+def load_node_signer(config: Config, bundle: bytes | None = None, *, now_ms: int | None = None) -> statements.Signer:
     """The signer of this node: its newest key in the verified bundle. Without `bundle` the one on disk is read.
 
     FileRefusedError; VerificationError as for `node_key_in_force`.
@@ -124,11 +105,11 @@ def node_key_in_force(bundle: bytes, node: str, now_ms: int | None) -> KeyRow:
     return newest
 
 
-def load_log_signer(folder: Path) -> Signer:
+def load_log_signer(folder: Path) -> statements.Signer:
     """The signer of the transparency log; FileRefusedError."""
     path = folder / LOG_KEY
     if not path.exists():
-        raise FileRefusedError(
+        raise files.FileRefusedError(
             f"there is no log key at {path}: make one with `rgs keys log-new`, or copy that of the other nodes there",
             path=path,
         )
@@ -137,7 +118,7 @@ def load_log_signer(folder: Path) -> Signer:
 
 def load_kek(config: Config) -> Kek:
     """The key-encryption keys; the highest epoch is the current one. FileRefusedError, FormatError."""
-    return parse_kek(read_whole(config.kek, "key-encryption key file", secret=True))
+    return parse_kek(files.read_whole(config.kek, "key-encryption key file", secret=True))
 
 
 # --- keys in files ------------------------------------------------------------------------------------------------
@@ -169,14 +150,14 @@ def parse_private_key(content: bytes, what: str) -> Ed25519PrivateKey:
 def format_kek(keys: dict[int, bytes]) -> bytes:
     """The key-encryption keys by epoch as a file. Inverse of `parse_kek`."""
     epochs = [{"epoch": str(epoch), "key": keys[epoch].hex()} for epoch in sorted(keys)]
-    return format_canonical({"epochs": epochs, "format": _KEK_FORMAT}) + b"\n"
+    return statements.format_canonical({"epochs": epochs, "format": _KEK_FORMAT}) + b"\n"
 
 
 def parse_kek(content: bytes) -> Kek:
     """The key-encryption keys of a file. FormatError, which never quotes the content."""
     keys: dict[int, bytes] = {}
     try:
-        document = parse_canonical(content.removesuffix(b"\n"))
+        document = statements.parse_canonical(content.removesuffix(b"\n"))
         for item in document["epochs"]:
             keys[int(item["epoch"])] = bytes.fromhex(item["key"])
     except (FormatError, KeyError, TypeError, ValueError):
@@ -197,7 +178,7 @@ def node_key_file(node: str, own: str) -> str:
 # --- statements about keys ----------------------------------------------------------------------------------------
 
 
-def root_key_statement(public_key: bytes, signer: Signer, now_ms: int) -> bytes:
+def root_key_statement(public_key: bytes, signer: statements.Signer, now_ms: int) -> bytes:
     """The envelope of a `root_key`. The first root signs itself; a later one names the one before, which signs it."""
     body = {"public_key": public_key.hex()}
     if public_key != signer.public_key:
@@ -205,14 +186,16 @@ def root_key_statement(public_key: bytes, signer: Signer, now_ms: int) -> bytes:
     return _seal("root_key", body, signer, now_ms)
 
 
-def node_key_statement(public_key: bytes, node: str, signer: Signer, now_ms: int, *, development: bool) -> bytes:
+def node_key_statement(
+    public_key: bytes, node: str, signer: statements.Signer, now_ms: int, *, development: bool
+) -> bytes:
     """The envelope of a `node_key`, signed by the newest root."""
     body = {"development": development, "node": node, "public_key": public_key.hex()}
     return _seal("node_key", body, signer, now_ms)
 
 
 def key_end_statement(
-    keyid: str, reason: str, signer: Signer, now_ms: int, *, last: tuple[str, int] | None = None
+    keyid: str, reason: str, signer: statements.Signer, now_ms: int, *, last: tuple[str, int] | None = None
 ) -> bytes:
     """The envelope of a `key_end`: what the key signs after now does not count, nor do statements of its last instance
     above `last` (instance, statement number).
@@ -224,7 +207,7 @@ def key_end_statement(
 
 
 def revocation_statement(
-    keyid: str, reason: str, signer: Signer, now_ms: int, *, position: tuple[str, int] | None = None
+    keyid: str, reason: str, signer: statements.Signer, now_ms: int, *, position: tuple[str, int] | None = None
 ) -> bytes:
     """The envelope of a `revocation`: nothing signed by the key counts, except what is in the log below the position
     (origin of a shard, size) and was seen there before by an outside witness.
@@ -235,10 +218,11 @@ def revocation_statement(
     return _seal("revocation", body, signer, now_ms)
 
 
-def _seal(kind: str, body: dict[str, Any], signer: Signer, now_ms: int) -> bytes:
-    content = format_canonical({**body, "kind": kind, "time": format_time(now_ms)})
-    envelope = seal_envelope(KINDS[kind].payload_type, content, signer)
-    parse_statement(parse_envelope(envelope))  # checked as its readers do, before it is written anywhere
+def _seal(kind: str, body: dict[str, Any], signer: statements.Signer, now_ms: int) -> bytes:
+    content = statements.format_canonical({**body, "kind": kind, "time": format_time(now_ms)})
+    envelope = statements.seal_envelope(statements.KINDS[kind].payload_type, content, signer)
+    # Checked as its readers do, before it is written anywhere.
+    statements.parse_statement(statements.parse_envelope(envelope))
     return envelope
 
 
@@ -247,7 +231,7 @@ def _seal(kind: str, body: dict[str, Any], signer: Signer, now_ms: int) -> bytes
 
 def read_bundle(folder: Path) -> bytes:
     """The bundle of a keys folder, verified as a whole; FileRefusedError, VerificationError."""
-    content = read_whole(folder / BUNDLE, "key bundle")
+    content = files.read_whole(folder / BUNDLE, "key bundle")
     KeyBook(content)
     return content
 
@@ -260,14 +244,14 @@ def list_keys(bundle: bytes) -> list[KeyRow]:
     replaced: set[str] = set()
     gone: dict[str, str] = {}
     for data in parse_key_bundle(bundle):
-        envelope = parse_envelope(data)
-        kind, body = parse_statement(envelope)
+        envelope = statements.parse_envelope(data)
+        kind, body = statements.parse_statement(envelope)
         if kind.name not in {"root_key", "node_key"}:
             # A revocation is never replaced by an end.
             if gone.get(body["key"]) != "revoked":
                 gone[body["key"]] = "revoked" if kind.name == "revocation" else "ended"
             continue
-        keyid = key_fingerprint(bytes.fromhex(body["public_key"]))
+        keyid = statements.key_fingerprint(bytes.fromhex(body["public_key"]))
         row = KeyRow(
             role=kind.name.removesuffix("_key"),
             name=body.get("node", ""),
@@ -292,7 +276,7 @@ def _state(keyid: str, parents: Mapping[str, str], replaced: Collection[str], go
     return gone.get(keyid, "replaced" if keyid in replaced else "in force")
 
 
-def load_root_signer(folder: Path) -> Signer:
+def load_root_signer(folder: Path) -> statements.Signer:
     """The signer of the newest root. FileRefusedError if its private key is not in the folder (it belongs offline)."""
     roots = [row for row in list_keys(read_bundle(folder)) if row.role == "root"]
     return _find_key(folder, ROOT_KEY, roots[-1].keyid)
@@ -302,15 +286,15 @@ def install(folder: Path, file: str, key: bytes, statement: bytes) -> None:
     """Add the statement of a new key to the bundle, and write its key file. The caller holds the folder's lock."""
     bundle = _extended(folder, statement)
     # A crash before the next line leaves nothing; after it, a key that the bundle does not name (`settle` removes it).
-    write_whole(folder / (file + _NEXT), key, SECRET_MODE)
+    files.write_whole(folder / (file + _NEXT), key, files.SECRET_MODE)
     # From here on the new key counts: the loaders read `.next` too.
-    write_whole(folder / BUNDLE, bundle, PUBLIC_MODE)
+    files.write_whole(folder / BUNDLE, bundle, files.PUBLIC_MODE)
     settle(folder)
 
 
 def append(folder: Path, statement: bytes) -> None:
     """Add a statement without a new key to the bundle. The caller holds the folder's lock."""
-    write_whole(folder / BUNDLE, _extended(folder, statement), PUBLIC_MODE)
+    files.write_whole(folder / BUNDLE, _extended(folder, statement), files.PUBLIC_MODE)
 
 
 def _extended(folder: Path, statement: bytes) -> bytes:
@@ -327,30 +311,32 @@ def settle(folder: Path) -> None:
             path.replace(path.with_suffix(""))
         else:
             path.unlink()
-    remove_unfinished(folder)
-    sync_folder(folder)
+    files.remove_unfinished(folder)
+    files.sync_folder(folder)
 
 
-def _find_key(folder: Path, file: str, keyid: str) -> Signer:
+def _find_key(folder: Path, file: str, keyid: str) -> statements.Signer:
     for path in (folder / file, folder / (file + _NEXT)):
         if path.exists() and (signer := load_signer(path)).keyid == keyid:
             return signer
     if (folder / file).exists():
-        raise FileRefusedError(
+        raise files.FileRefusedError(
             f"{folder / file} must be the private key of {keyid}, as the bundle says, and is another one", keyid=keyid
         )
-    raise FileRefusedError(f"there is no private key of {keyid} at {folder / file}", path=folder / file, keyid=keyid)
+    raise files.FileRefusedError(
+        f"there is no private key of {keyid} at {folder / file}", path=folder / file, keyid=keyid
+    )
 
 
-def load_signer(path: Path) -> Signer:
+def load_signer(path: Path) -> statements.Signer:
     """The signer of a key file: a private key in PEM, or the address of a key in a hardware module (`rgs.node.hsm`)."""
-    content = read_whole(path, "private key", secret=True)
+    content = files.read_whole(path, "private key", secret=True)
     if is_address(content):
-        return HsmSigner(parse_address(decode_ascii(content, path.name).removesuffix("\n")))
-    return Ed25519Signer(parse_private_key(content, path.name))
+        return HsmSigner(parse_address(files.decode_ascii(content, path.name).removesuffix("\n")))
+    return statements.Ed25519Signer(parse_private_key(content, path.name))
 
 
 def read_fingerprint(folder: Path) -> str:
     """The first root's fingerprint, as the folder's file has it. FileRefusedError, FormatError."""
     path = folder / ROOT_FINGERPRINT
-    return decode_ascii(read_whole(path, "root fingerprint"), path.name).strip()
+    return files.decode_ascii(files.read_whole(path, "root fingerprint"), path.name).strip()

@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
 
 from rgs import __version__
 from rgs.integrity import manifest_verify
-from rgs.integrity.isolation import SurroundingsError, measure_surroundings
+from rgs.integrity.isolation import SurroundingsError, in_one_line, measure_surroundings
 from rgs.integrity.manifest import Manifest, ManifestError
-from rgs.integrity.manifest_verify import Finding, Surroundings
+from rgs.integrity.manifest_verify import Surroundings
 from rgs.node.config import Config
 from rgs.node.peers import NodePeers
 from rgs.ports.regulator import SoftwareModule
@@ -27,8 +27,6 @@ from rgs.service.instance import Artifact
 
 SURROUNDINGS_FORMAT = "rgs/surroundings/v1"
 SURROUNDINGS_CHANGED = "SURROUNDINGS_CHANGED"
-_REPORTED_MAX = 12
-"""Differences that one log line shows."""
 
 
 def configured(config: Config, peers: NodePeers) -> str:
@@ -101,7 +99,7 @@ def changed_software(manifest: Manifest, measure: Callable[[], Manifest]) -> str
     if again.sha256 == manifest.sha256:
         return ""
     first, now = ({entry.path: entry.sha256 for entry in one.entries} for one in (manifest, again))
-    structlog.get_logger().error("software_changed", what=_in_one_line(manifest_verify.differences(first, now)))
+    structlog.get_logger().error("software_changed", what=in_one_line(manifest_verify.differences(first, now)))
     return "SOFTWARE_CHANGED"
 
 
@@ -118,12 +116,6 @@ def changed_surroundings(manifest: Manifest) -> str:
     if condensed(again) == condensed(first):
         return ""
     findings = manifest_verify.compare_surroundings({"surroundings": first.listed()}, again)
-    what = _in_one_line([*findings, *manifest_verify.differences(first.server, again.server)])
+    what = in_one_line([*findings, *manifest_verify.differences(first.server, again.server)])
     structlog.get_logger().error("surroundings_changed", what=what)
     return SURROUNDINGS_CHANGED
-
-
-def _in_one_line(findings: Iterable[Finding]) -> str:
-    every = sorted(set(findings))
-    more = f"; and {len(every) - _REPORTED_MAX} more" if len(every) > _REPORTED_MAX else ""
-    return "; ".join(" ".join(str(finding).split()) for finding in every[:_REPORTED_MAX]) + more

@@ -9,17 +9,9 @@ from cryptography import x509
 from rgs.api.auth import PeerCertificate
 from rgs.api.endpoint import Tls
 from rgs.core.errors import FormatError, JurisdictionError
+from rgs.node import pki
 from rgs.node.config import Config
 from rgs.node.files import read_whole
-from rgs.node.pki import (
-    UNREADABLE,
-    fingerprint_of,
-    is_development,
-    last_ms_of,
-    load_certificate,
-    parse_party_uri,
-    verify_client_certificate,
-)
 from rgs.service.admin.certificates import Presented
 from rgs.service.callers import Caller, Role
 from rgs.service.game_catalog import GameCatalog
@@ -39,17 +31,17 @@ def load_tls(config: Config) -> Tls:
 
 def read_certificate(pem: bytes) -> PeerCertificate:
     """The facts of a certificate that the gate needs. FormatError if it cannot be read."""
-    certificate = load_certificate(pem)
+    certificate = pki.load_certificate(pem)
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         uris = names.get_values_for_type(x509.UniformResourceIdentifier)
-    except (x509.ExtensionNotFound, *UNREADABLE):
+    except (x509.ExtensionNotFound, *pki.UNREADABLE):
         uris = []
     return PeerCertificate(
-        fingerprint=fingerprint_of(certificate),
+        fingerprint=pki.fingerprint_of(certificate),
         uris=uris,
         first_ms=int(certificate.not_valid_before_utc.timestamp()) * 1000,
-        last_ms=last_ms_of(certificate),
+        last_ms=pki.last_ms_of(certificate),
     )
 
 
@@ -58,15 +50,15 @@ def identify_certificate(pem: bytes, now_ms: int) -> Presented:
     uris = read_certificate(pem).uris
     if len(uris) != 1:
         raise FormatError(f"the certificate has {len(uris)} URIs, not one", value=len(uris), limit=1)
-    role, party = parse_party_uri(uris[0])
-    certificate = load_certificate(pem)
-    verify_client_certificate(certificate, role, party, now_ms)
-    return Presented(fingerprint_of(certificate), role, party, last_ms_of(certificate))
+    role, party = pki.parse_party_uri(uris[0])
+    certificate = pki.load_certificate(pem)
+    pki.verify_client_certificate(certificate, role, party, now_ms)
+    return Presented(pki.fingerprint_of(certificate), role, party, pki.last_ms_of(certificate))
 
 
 def admit_with(client_ca: bytes, games: GameCatalog) -> Admit:
     """A check that an operator's jurisdiction is shipped and allows the server's CA."""
-    development = is_development(client_ca)
+    development = pki.is_development(client_ca)
 
     def admit(caller: Caller) -> None:
         if caller.role is not Role.OPERATOR:

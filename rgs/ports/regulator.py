@@ -25,18 +25,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum, unique
 from typing import Any, Final, Protocol
 
-from rgs.core.errors import (
-    AlreadySeatedError,
-    IdempotencyConflictError,
-    InvalidFieldError,
-    JurisdictionError,
-    ParticipationCapError,
-    ParticipationEndedError,
-    ParticipationOpenError,
-    RegulatorRefusedError,
-    RgsError,
-    SessionClosedError,
-)
+from rgs.core import errors
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
 from rgs.core.times import parse_date
@@ -144,32 +133,37 @@ class Rejection(StrEnum):
     INVALID_FIELD = "INVALID_FIELD"  # a field is missing, malformed or outside its limit; `metadata["field"]`
 
 
-_ERROR_OF: Final[Mapping[Rejection, type[RgsError]]] = {
-    Rejection.TRANSACTION_CONFLICT: IdempotencyConflictError,
-    Rejection.SESSION_CLOSED: SessionClosedError,
-    Rejection.AMOUNT_NOT_POSITIVE: InvalidFieldError,
-    Rejection.ALREADY_SEATED: AlreadySeatedError,
-    Rejection.PARTICIPATION_ENDED: ParticipationEndedError,
-    Rejection.ABOVE_MAXIMUM: ParticipationCapError,
-    Rejection.STAGE_CONFLICT: IdempotencyConflictError,
-    Rejection.ENDED_TWICE: ParticipationEndedError,
-    Rejection.SEATED: ParticipationOpenError,
-    Rejection.JURISDICTION_REFUSED: JurisdictionError,
-    Rejection.INVALID_FIELD: InvalidFieldError,
+_ERROR_OF: Final[Mapping[Rejection, type[errors.RgsError]]] = {
+    Rejection.TRANSACTION_CONFLICT: errors.IdempotencyConflictError,
+    Rejection.SESSION_CLOSED: errors.SessionClosedError,
+    Rejection.AMOUNT_NOT_POSITIVE: errors.InvalidFieldError,
+    Rejection.ALREADY_SEATED: errors.AlreadySeatedError,
+    Rejection.PARTICIPATION_ENDED: errors.ParticipationEndedError,
+    Rejection.ABOVE_MAXIMUM: errors.ParticipationCapError,
+    Rejection.STAGE_CONFLICT: errors.IdempotencyConflictError,
+    Rejection.ENDED_TWICE: errors.ParticipationEndedError,
+    Rejection.SEATED: errors.ParticipationOpenError,
+    Rejection.JURISDICTION_REFUSED: errors.JurisdictionError,
+    Rejection.INVALID_FIELD: errors.InvalidFieldError,
 }
 """Rejections with an error class of their own; every other rejection is a RegulatorRefusedError."""
 
 
-def refusal_of(rejection: Rejection, message: str, *, field: str | None = None, **metadata: object) -> RgsError:
+def refusal_of(rejection: Rejection, message: str, *, field: str | None = None, **metadata: object) -> errors.RgsError:
     """The error of a rejection, for every adapter; `metadata["rejection"]` is the code."""
-    error = _ERROR_OF.get(rejection, RegulatorRefusedError)
+    error = _ERROR_OF.get(rejection, errors.RegulatorRefusedError)
     return error(message, field=field, rejection=rejection.value, **metadata)
 
 
+def is_regulator_id(text: str) -> bool:
+    """Whether `text` has the form of a regulator's id (ID-03: 16 of 0-9 A-Z)."""
+    return _REGULATOR_ID.fullmatch(text) is not None
+
+
 def check_regulator_id(text: str, field: str) -> str:
-    """`text` if it has the form of a regulator's id (ID-03: 16 of 0-9 A-Z); InvalidFieldError naming `field` if not."""
-    if _REGULATOR_ID.fullmatch(text) is None:
-        raise InvalidFieldError(
+    """`text` if it has the form of a regulator's id; InvalidFieldError naming `field` if not."""
+    if not is_regulator_id(text):
+        raise errors.InvalidFieldError(
             f"{field} is not {REGULATOR_ID_CHARACTERS} capital letters and digits", field=field, value=text[:40]
         )
     return text
@@ -221,7 +215,7 @@ def checked_fields(message: _Message) -> dict[str, Any]:
 def verify_test_regulator_allowed(opening: SessionOpening) -> None:
     """Raise JurisdictionError unless the session's jurisdiction allows a test regulator."""
     if opening.test_regulator_allowed is not True:
-        raise JurisdictionError(
+        raise errors.JurisdictionError(
             f"jurisdiction {opening.jurisdiction} allows no test regulator",
             field="jurisdiction",
             jurisdiction=opening.jurisdiction,
@@ -308,7 +302,6 @@ class Regulator(Protocol):
 
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         """Ask for a session's id. JurisdictionError where this system may not serve; DATE_IN_FUTURE, REFERENCE_USED."""
-        ...
 
     async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
         """Ask for a participation's id, or add to it.
@@ -316,7 +309,6 @@ class Regulator(Protocol):
         AMOUNT_NOT_POSITIVE, UNKNOWN_SESSION, SESSION_CLOSED, DATE_IN_FUTURE, ALREADY_SEATED, REFERENCE_USED,
         PARTICIPATION_ENDED, PURCHASE_GAP, ABOVE_MAXIMUM.
         """
-        ...
 
     async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:
         """Report played rounds, those of one participation in order. The system enters the whole batch or nothing.
@@ -326,30 +318,24 @@ class Regulator(Protocol):
         0) names the refused stage: UNKNOWN_PARTICIPATION, STAGE_CONFLICT, PARTICIPATION_ENDED, STAGE_GAP,
         DATE_IN_FUTURE, AVAILABLE_MISMATCH, STAKE_NOT_COVERED.
         """
-        ...
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
         """Report the final balance.
 
         UNKNOWN_PARTICIPATION, ENDED_TWICE, DATE_IN_FUTURE, ROUNDS_MISMATCH, BALANCE_MISMATCH.
         """
-        ...
 
     async def close_session(self, close: SessionClose) -> RegulatorReceipt:
         """Report the end of a session. UNKNOWN_SESSION, SESSION_CLOSED, DATE_IN_FUTURE, SEATED."""
-        ...
 
     async def align_day(self, alignment: DayAlignment) -> RegulatorReceipt:
         """Report a day's totals; once more, with a new transaction id, when late stages have changed them.
 
         DATE_IN_FUTURE, TOTALS_MISMATCH.
         """
-        ...
 
     async def report_modules(self, report: ModuleReport) -> RegulatorReceipt:
         """Report the hashes of the running software. DATE_IN_FUTURE."""
-        ...
 
     async def close(self) -> None:
         """Let running calls end and release the resources."""
-        ...

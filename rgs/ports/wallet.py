@@ -140,28 +140,25 @@ class Wallet(Protocol):
     InvalidFieldError or FormatError for a malformed value.
     """
 
-    async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:
+    async def debit(self, transfer: Transfer, *, session_token: str = ...) -> Receipt:
         """Take the amount (> 0) from the player: ACCEPTED or DUPLICATE.
 
         `session_token` is the operator's own; a retry need not repeat it. Errors, the first that applies:
         IdempotencyConflictError, TransactionRolledBackError, WalletRefusedError, InsufficientFundsError. Each of the
         last three is final for this id: it never takes money afterwards.
         """
-        ...
 
     async def credit(self, transfer: Transfer) -> Receipt:
         """Give the amount (>= 0) to the player: ACCEPTED or DUPLICATE.
 
         IdempotencyConflictError, or WalletRefusedError, which is not final: a credit is owed until it lands.
         """
-        ...
 
     async def rollback(self, transfer: Transfer) -> Receipt:
         """Undo the debit with these values, whether it arrived or not: ROLLED_BACK, however often it is sent.
 
         IdempotencyConflictError if the id stands for other values or for a credit.
         """
-        ...
 
     async def get_transaction(self, *, operator: str, player: str, transaction_id: str) -> Receipt | None:
         """The state of a transaction: ACCEPTED, REFUSED or ROLLED_BACK; None if the wallet does not know it.
@@ -169,12 +166,9 @@ class Wallet(Protocol):
         After None a call that is still on its way may arrive; only a rollback is final. IdempotencyConflictError if
         the transaction is another player's.
         """
-        ...
 
     async def get_balance(self, *, operator: str, player: str, currency: str) -> Balance:
         """The balance now; WalletRefusedError if there is no such account."""
-        ...
 
     async def close(self) -> None:
         """Let running calls end and release the resources."""
-        ...

@@ -28,7 +28,16 @@ from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time
 from rgs.service.cosigned import CosignedCheckpoint
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, Draft, InstanceHandover, LatchSet, Record, StoreError, StoreRefusedError
+from rgs.store.changes import (
+    Change,
+    Draft,
+    InstanceHandover,
+    LatchSet,
+    NewInstance,
+    Record,
+    StoreError,
+    StoreRefusedError,
+)
 from rgs.store.interface import RECOVERING, InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
@@ -126,7 +135,7 @@ class Instance:
                 "last_draw_no": str(previous.draw_no),
                 "last_statement_no": str(previous.statement_no),
             }
-        await self.store.start_instance(
+        new = NewInstance(
             instance=self.name,
             node=self.node,
             boot_no=self.boot_no,
@@ -136,6 +145,7 @@ class Instance:
             node_signer=node_signer,
             signer=signer,
         )
+        await self.store.start_instance(new)
         await self.report_lost(own_only=self.shared and not recovers)
         for artifact in artifacts:
             await self._sign(
@@ -369,13 +379,8 @@ class Instance:
         return format_ulid(now_ms, self.random_bytes(ULID_RANDOM_BYTES))
 
     def new_regulator_id(self, prefix: str) -> str:
-        """A 16-character id of the test regulator: a prefix, then unbiased letters and digits."""
-        unread = iter(self.random_bytes(256))
-        letters = [
-            REGULATOR_ID_ALPHABET[below(len(REGULATOR_ID_ALPHABET), unread.__next__)]
-            for _ in range(REGULATOR_ID_CHARACTERS - len(prefix))
-        ]
-        return prefix + "".join(letters)
+        """An id of the test regulator."""
+        return regulator_id(self.random_bytes, prefix)
 
     async def _sign_lost(self, row: InstanceRow) -> None:
         """Sign `instance_lost` and end the row in one transaction; it fails if the row has changed since."""
@@ -401,6 +406,14 @@ class Instance:
     ) -> None:
         draft = Draft(kind, {**body, "time": format_time(self.clock.now_ms())})
         await self.store.commit(Change(drafts=(draft,), artifact=artifact, records=records))
+
+
+def regulator_id(read: Callable[[int], bytes], prefix: str) -> str:
+    """A 16-character id as a regulator issues it: the prefix, then unbiased letters and digits from fresh bytes."""
+    unread = iter(read(256))
+    missing = REGULATOR_ID_CHARACTERS - len(prefix)
+    chosen = (REGULATOR_ID_ALPHABET[below(len(REGULATOR_ID_ALPHABET), unread.__next__)] for _ in range(missing))
+    return prefix + "".join(chosen)
 
 
 def _artifact_body(artifact: Artifact) -> dict[str, object]:

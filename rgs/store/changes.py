@@ -357,8 +357,8 @@ Record = (
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceHandover:
-    """The instance that follows the one that ends with this change. From here on the store signs as it."""
+class NewInstance:
+    """An instance that begins, with its row and its statement 1. From here on the store signs as it."""
 
     instance: str
     node: str
@@ -366,9 +366,20 @@ class InstanceHandover:
     worker: int
     start_ms: int
     start: Draft
-    """Its `instance_start`, to be signed by the node key; `previous_boot` is filled in by the writer."""
+    """Its `instance_start`, to be signed by the node key."""
     node_signer: Signer = field(repr=False)
     signer: Signer = field(repr=False)
+
+    @property
+    def row(self) -> tuple[str, str, int, int, int]:
+        """What its row begins with in the table `instances`."""
+        return (self.instance, self.node, self.boot_no, self.worker, self.start_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceHandover(NewInstance):
+    """The instance that follows the one that ends with this change; the writer adds `previous_boot` to its `start`."""
+
     last_draw_no: int
     """Draws that the ending instance has made: all of them must be accounted for."""
     drafts: tuple[Draft, ...]

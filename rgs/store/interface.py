@@ -15,13 +15,12 @@ from typing import Any, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.core.statements import Signer
 from rgs.store.changes import (
     Answer,
     Change,
-    Draft,
     LargeWin,
     LatchSet,
+    NewInstance,
     Signed,
     StoreError,
     SwitchOff,
@@ -371,13 +370,8 @@ class Store(StoreReads):
         """
 
     @abstractmethod
-    async def start_instance(
-        self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
-        signer: Signer,
-    ) -> Signed:  # fmt: skip
-        """Insert the instance's row and its statement 1, signed by the node key. From here on `commit` signs as this
-        instance.
-        """
+    async def start_instance(self, new: NewInstance) -> Signed:
+        """Insert its row and its statement 1, signed by the node key. From here on `commit` signs as this instance."""
 
     async def commit(self, change: Change) -> tuple[Signed, ...]:
         """Commit with the next group; the signed statements of the change, in the order of its drafts.

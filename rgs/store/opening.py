@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import ExitStack
-
 from rgs.store.address import PostgresAddress, StoreAddress
-from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import Parties, Store, StoreReads
 from rgs.store.parties import SqliteParties
 from rgs.store.postgres import recovery, schema
@@ -67,17 +63,7 @@ async def open_reads(where: StoreAddress) -> StoreReads:
     if isinstance(where, PostgresAddress):
         await _verify(where)
         return PostgresReads(where)
-    if not where.is_file():
-        raise StoreRefusedError(f"there is no store at {where}", path=where)
-    with ExitStack() as opened:
-        try:
-            connection = store.connect(where, read_only=True)
-        except sqlite3.Error as error:
-            raise StoreRefusedError(f"{where} cannot be opened ({type(error).__name__})", path=where) from None
-        opened.callback(connection.close)
-        store.verify_schema(connection, where)
-        opened.pop_all()
-    return store.SqliteReads(connection)
+    return store.SqliteReads(store.open_verified(where, read_only=True))
 
 
 async def _verify(where: PostgresAddress) -> None:

@@ -79,7 +79,7 @@ class OutboxReads(Queries):
         held = "SELECT subject FROM held_reports WHERE kind = 'stages'"
         query = "SELECT session_id, count(*), min(end_ms) FROM stage_reports GROUP BY session_id"
         rows = [OutboxRow(*row) for row in await self._rows(operations)]
-        aside = {row[0] for row in await self._rows(held)}
+        aside = {subject for (subject,) in await self._rows(held)}
         queued = await self._rows(query)
         for kind, found in (
             ("held", [row for row in queued if row[0] in aside]),

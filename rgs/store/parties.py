@@ -6,31 +6,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rgs.store.allowed import SELECT_CERTIFICATES, certificate_of, refused_party, removable, verify_new
-from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, PartyOn, StoreRefusedError
+from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, PartyOn
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.rows import RECORD_SQL
-from rgs.store.sqlite.store import connect, verify_schema
+from rgs.store.sqlite.store import open_verified, transaction
 
 
 class SqliteParties(Parties):
     """The allow-list over a connection of its own."""
 
     def __init__(self, path: Path) -> None:
-        if not path.exists():
-            raise StoreRefusedError(f"there is no store at {path}: run `rgs init` first", path=path)
-        with ExitStack() as opened:
-            try:
-                self._db = connect(path)
-                opened.callback(self._db.close)
-            except sqlite3.Error as error:
-                raise StoreRefusedError(f"{path} cannot be opened ({type(error).__name__})", path=path) from None
-            verify_schema(self._db, path)
-            opened.pop_all()
+        self._db = open_verified(path)
 
     async def changes(self) -> int:
         row = self._db.execute("SELECT value FROM meta WHERE key = 'parties'").fetchone()
@@ -38,7 +27,7 @@ class SqliteParties(Parties):
 
     async def add(self, row: PartyRow) -> None:
         try:
-            with self._transaction():
+            with transaction(self._db):
                 verify_new(row, await self.all())
                 self._db.execute(RECORD_SQL[PartyOn], (row.party, row.role, row.jurisdiction, row.added_ms))
                 if self._db.execute(RECORD_SQL[CertificateOn], certificate_of(row)).rowcount != 1:
@@ -48,25 +37,13 @@ class SqliteParties(Parties):
             raise refused_party(row) from None
 
     async def remove(self, fingerprint: str, removed_ms: int) -> None:
-        with self._transaction():
+        with transaction(self._db):
             removable(fingerprint, await self.all(), removed_ms)
             self._db.execute(RECORD_SQL[CertificateOff], (removed_ms, fingerprint))
             self._db.execute(RECORD_SQL[AllowListChanged])
 
     async def close(self) -> None:
         self._db.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Committed when the block is left, undone by any exception."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
 
     async def _listed(self, *, removed_too: bool) -> list[PartyRow]:
         return [PartyRow(*row) for row in self._db.execute(SELECT_CERTIFICATES, (removed_too,))]

@@ -19,17 +19,7 @@ from typing import Any, Final
 import duckdb
 
 from rgs.core.errors import RgsError
-from rgs.core.reconcile.facts import (
-    ReceiptRow,
-    RegulatorEnd,
-    RegulatorSessionRow,
-    SeatFact,
-    SessionFact,
-    SignedTransfer,
-    Stage,
-    Ticket,
-    WalletRow,
-)
+from rgs.core.reconcile import facts
 from rgs.core.reconcile.matching import Terms
 from rgs.store import reconciliation_sql as sql
 
@@ -198,60 +188,62 @@ class BookComparison:
             self._run(sql.RECEIPTS_TAKE)
         self._run(sql.PARTICIPATIONS, period)
 
-    def money(self) -> Iterator[tuple[str, list[SignedTransfer], list[WalletRow], list[Ticket]]]:
+    def money(self) -> Iterator[tuple[str, list[facts.SignedTransfer], list[facts.WalletRow], list[facts.Ticket]]]:
         """The facts of each transaction id whose rows differ, in order of the ids."""
         for key, (transfers, rows, tickets) in self._grouped(
             sql.SELECT_TRANSFERS, sql.SELECT_WALLET, sql.SELECT_TICKETS
         ):
             yield (
                 key,
-                [SignedTransfer(*row) for row in transfers],
-                [WalletRow(*row) for row in rows],
-                [Ticket(*row) for row in tickets],
+                [facts.SignedTransfer(*row) for row in transfers],
+                [facts.WalletRow(*row) for row in rows],
+                [facts.Ticket(*row) for row in tickets],
             )
 
-    def accounts(self) -> Iterator[Iterator[tuple[WalletRow, bool]]]:
+    def accounts(self) -> Iterator[Iterator[tuple[facts.WalletRow, bool]]]:
         """The rows of each account whose balances do not follow from each other, in order of time, each with whether
         its transaction id is among those that differ.
         """
         if self._one(sql.REPORTS_BALANCES)[0]:
             self._run(sql.ACCOUNTS)
             for _, rows in groupby(self._stream(0, sql.SELECT_ACCOUNTS), key=itemgetter(0)):
-                yield ((WalletRow(*fields[:-1]), bool(fields[-1])) for _, _, fields in rows)
+                yield ((facts.WalletRow(*fields[:-1]), bool(fields[-1])) for _, _, fields in rows)
 
     def unknown_sessions(self) -> set[str]:
         """Regulator's ids of sessions in the record that the regulator does not have."""
         return {row[0] for row in self._run(sql.SELECT_UNKNOWN).fetchall()}
 
-    def rounds(self) -> Iterator[tuple[list[SeatFact], list[Stage]]]:
+    def rounds(self) -> Iterator[tuple[list[facts.SeatFact], list[facts.Stage]]]:
         """Seats and stages of each participation and number that do not agree."""
         for _, (seats, stages) in self._grouped(sql.SELECT_ROUND_SEATS, sql.SELECT_STAGES):
-            yield [SeatFact(*row) for row in seats], [Stage(*row) for row in stages]
+            yield [facts.SeatFact(*row) for row in seats], [facts.Stage(*row) for row in stages]
 
-    def receipts(self) -> Iterator[tuple[list[SeatFact], list[ReceiptRow]]]:
+    def receipts(self) -> Iterator[tuple[list[facts.SeatFact], list[facts.ReceiptRow]]]:
         """Seats and receipts of each session and stage that do not agree."""
         for _, (seats, receipts) in self._grouped(sql.SELECT_OPENED_SEATS, sql.SELECT_RECEIPTS):
-            yield [SeatFact(*row) for row in seats], [ReceiptRow(*row) for row in receipts]
+            yield [facts.SeatFact(*row) for row in seats], [facts.ReceiptRow(*row) for row in receipts]
 
-    def open_seats(self) -> Iterator[SeatFact]:
+    def open_seats(self) -> Iterator[facts.SeatFact]:
         """Openings without a final."""
         for row in self._rows(self._run(sql.SELECT_OPEN_SEATS)):
-            yield SeatFact(*row)
+            yield facts.SeatFact(*row)
 
-    def sessions(self) -> Iterator[tuple[list[SessionFact], list[RegulatorSessionRow], list[RegulatorEnd]]]:
+    def sessions(
+        self,
+    ) -> Iterator[tuple[list[facts.SessionFact], list[facts.RegulatorSessionRow], list[facts.RegulatorEnd]]]:
         """What both sides say of every session, by the regulator's id."""
         streams = (sql.SELECT_SESSIONS, sql.SELECT_REGULATOR_SESSIONS, sql.SELECT_REGULATOR_ENDS)
         for _, (ours, known, ends) in self._grouped(*streams):
             yield (
-                [SessionFact(*row) for row in ours],
-                [RegulatorSessionRow(*row) for row in known],
-                [RegulatorEnd(*row) for row in ends],
+                [facts.SessionFact(*row) for row in ours],
+                [facts.RegulatorSessionRow(*row) for row in known],
+                [facts.RegulatorEnd(*row) for row in ends],
             )
 
-    def ended(self) -> Iterator[SessionFact]:
+    def ended(self) -> Iterator[facts.SessionFact]:
         """The sessions whose participation has ended."""
         for row in self._rows(self._run(sql.SELECT_ENDED)):
-            yield SessionFact(*row)
+            yield facts.SessionFact(*row)
 
     def _grouped(self, *queries: str) -> Iterator[KeyedRows]:
         """Ordered results, each of (key, fields…), merged by key: for each key a list of rows a query."""

@@ -10,17 +10,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Final, get_type_hints
 
-from rgs.core.reconcile.facts import (
-    ReceiptRow,
-    RegulatorEnd,
-    RegulatorSessionRow,
-    SeatFact,
-    SessionFact,
-    SignedTransfer,
-    Stage,
-    Ticket,
-    WalletRow,
-)
+from rgs.core.reconcile import facts
 
 FOLDERS: Final = "SET VARIABLE folders = ?"
 FILES: Final = "SET VARIABLE files = ?"
@@ -43,15 +33,15 @@ def _columns(kind: type, *, but: tuple[str, ...] = ()) -> dict[str, str]:
 _JOINED: Final = ("currency", "is_session_known")
 """Fields that a query adds from other tables."""
 COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "transfers": _columns(SignedTransfer),
-    "seats": _columns(SeatFact),
-    "sessions": _columns(SessionFact),
-    "wallet": _columns(WalletRow),
-    "receipts": _columns(ReceiptRow, but=_JOINED),
-    "r_sessions": _columns(RegulatorSessionRow, but=("closes", "closed_ms")),
-    "r_purchases": _columns(Ticket, but=_JOINED),
-    "r_stages": _columns(Stage, but=_JOINED),
-    "r_ends": _columns(RegulatorEnd),
+    "transfers": _columns(facts.SignedTransfer),
+    "seats": _columns(facts.SeatFact),
+    "sessions": _columns(facts.SessionFact),
+    "wallet": _columns(facts.WalletRow),
+    "receipts": _columns(facts.ReceiptRow, but=_JOINED),
+    "r_sessions": _columns(facts.RegulatorSessionRow, but=("closes", "closed_ms")),
+    "r_purchases": _columns(facts.Ticket, but=_JOINED),
+    "r_stages": _columns(facts.Stage, but=_JOINED),
+    "r_ends": _columns(facts.RegulatorEnd),
     "r_closes": {"regulator_session_id": "VARCHAR", "time_ms": "BIGINT"},
     "r_totals": {
         "date": "VARCHAR",
@@ -166,15 +156,15 @@ MONEY_JOIN: Final = """CREATE TABLE joined AS
         AND (l.time_ms >= $from_ms AND l.time_ms < $to_ms) = (w.time_ms >= $from_ms AND w.time_ms < $to_ms)
         THEN NULL ELSE coalesce(l.transaction_id, w.transaction_id) END AS key, count(*) AS n
     FROM transfers l FULL JOIN wallet w ON l.transaction_id = w.transaction_id GROUP BY 1"""
-MONEY_TAKE: Final = "INSERT INTO money SELECT key FROM joined WHERE key IS NOT NULL ORDER BY key"
+MONEY_TAKE: Final = "INSERT INTO money SELECT key FROM joined WHERE key IS NOT NULL"
 MONEY_COUNTS: Final = """SELECT (SELECT coalesce(sum(n), 0) FROM joined WHERE key IS NULL),
     (SELECT count(*) FROM transfers WHERE transaction_id NOT IN (SELECT key FROM money)),
     (SELECT count(*) FROM wallet WHERE transaction_id NOT IN (SELECT key FROM money))"""
 MONEY_REPEATED: Final = """INSERT INTO money SELECT transaction_id FROM wallet GROUP BY transaction_id
     HAVING count(*) > 1 UNION SELECT transaction_id FROM transfers GROUP BY transaction_id
-    HAVING count(*) > 1 ORDER BY 1"""
+    HAVING count(*) > 1"""
 TRANSFERS_ALL: Final = (
-    "INSERT INTO money SELECT transaction_id FROM transfers GROUP BY transaction_id HAVING count(*) > 1 ORDER BY 1"
+    "INSERT INTO money SELECT transaction_id FROM transfers GROUP BY transaction_id HAVING count(*) > 1"
 )
 TICKETS: Final = """CREATE TABLE tickets AS SELECT coalesce(l.transaction_id, nullif(p.transaction_id, ''),
     'participation ' || p.regulator_participation_id || ' purchase ' || p.purchase_no) AS key, p.*,
@@ -192,7 +182,7 @@ TICKETS_TAKE: Final = """INSERT INTO money SELECT coalesce(l.transaction_id, t.k
         OR (l.regulator_participation_id <> t.regulator_participation_id AND l.regulator_participation_id <> '')
         OR (l.transaction_id <> t.transaction_id AND t.transaction_id <> '') OR l.purchase_no <> t.purchase_no
         OR t.time_ms NOT BETWEEN l.begun_ms - $clock_limit_ms AND l.time_ms + $clock_limit_ms
-    UNION SELECT key FROM tickets GROUP BY key HAVING count(*) > 1 ORDER BY 1"""
+    UNION SELECT key FROM tickets GROUP BY key HAVING count(*) > 1"""
 
 SELECT_TRANSFERS: Final = """SELECT transaction_id, l.* FROM transfers l WHERE transaction_id IN (SELECT key FROM money)
     ORDER BY transaction_id, time_ms, statement"""
@@ -200,11 +190,11 @@ SELECT_WALLET: Final = """SELECT transaction_id, w.* FROM wallet w WHERE transac
     ORDER BY transaction_id, time_ms, kind DESC, amount_minor, player, currency, status, reference"""
 SELECT_TICKETS: Final = """SELECT key, regulator_session_id, regulator_participation_id, purchase_no, player,
     amount_minor, transaction_id, time_ms, currency, is_known FROM tickets WHERE key IN (SELECT key FROM money)
-        AND (regulator_session_id = '' OR regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown))
+        AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
     ORDER BY key, time_ms, regulator_participation_id, purchase_no, amount_minor"""
 UNKNOWN_SESSIONS: Final = """CREATE TABLE unknown AS SELECT DISTINCT s.regulator_session_id FROM sessions s
     WHERE $is_regulator AND s.regulator_session_id <> '' AND s.is_whole
-        AND s.regulator_session_id NOT IN (SELECT regulator_session_id FROM r_sessions) ORDER BY 1"""
+        AND s.regulator_session_id NOT IN (SELECT regulator_session_id FROM r_sessions)"""
 
 # --- rounds, receipts, sessions ---
 
@@ -216,7 +206,7 @@ ROUNDS_TAKE: Final = """INSERT INTO rounds
         OR s.available_minor <> r.available_minor OR s.staked_minor <> r.staked_minor
         OR s.returned_minor <> r.returned_minor OR s.regulator_session_id <> r.regulator_session_id
         OR r.time_ms < s.ended_ms - $clock_limit_ms) AND NOT (r.round_no IS NULL AND s.status = 'open')
-    UNION SELECT regulator_participation_id, round_no FROM r_stages GROUP BY 1, 2 HAVING count(*) > 1 ORDER BY 1, 2"""
+    UNION SELECT regulator_participation_id, round_no FROM r_stages GROUP BY 1, 2 HAVING count(*) > 1"""
 SELECT_ROUND_SEATS: Final = """SELECT (regulator_participation_id, s.round_no), s.* FROM seats s
     WHERE (regulator_participation_id, s.round_no) IN (SELECT (participation, round_no) FROM rounds)
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
@@ -230,7 +220,7 @@ SELECT_STAGES: Final = """SELECT (regulator_participation_id, r.round_no), r.*,
 RECEIPTS_TAKE: Final = """INSERT INTO opened
     SELECT coalesce(s.session_id, r.session_id), coalesce(s.round_no, r.round_no)
     FROM seats s FULL JOIN receipts r ON s.session_id = r.session_id AND s.round_no = r.round_no
-    WHERE s.session_id IS NULL OR r.session_id IS NULL OR s.opening <> r.opening GROUP BY 1, 2 ORDER BY 1, 2"""
+    WHERE s.session_id IS NULL OR r.session_id IS NULL OR s.opening <> r.opening GROUP BY 1, 2"""
 SELECT_OPENED_SEATS: Final = """SELECT (session_id, round_no), s.* FROM seats s
     WHERE (session_id, round_no) IN (SELECT (session_id, round_no) FROM opened) ORDER BY session_id, round_no"""
 SELECT_RECEIPTS: Final = """SELECT (session_id, round_no), r.*,

@@ -11,22 +11,8 @@ from typing import Any, Final
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session, SessionStatus
 from rgs.ports.regulator import StageReport
+from rgs.store import rows
 from rgs.store.changes import DayCount, Operation
-from rgs.store.rows import (
-    DAYS,
-    DROP_TOKEN,
-    INSERT_DAY,
-    INSERT_OPERATION,
-    INSERT_TOTALS,
-    OPERATIONS,
-    PRIVATES,
-    REPORTS,
-    ROUNDS,
-    SESSIONS,
-    UPDATE_ROUND,
-    UPDATE_SESSION,
-    totals_row,
-)
 
 END_OPERATIONS: Final = (
     "UPDATE operations SET status = CASE kind WHEN ? THEN 'done' ELSE 'undone' END"
@@ -88,19 +74,19 @@ class Import:
 
     def report_rows(self) -> list[tuple[Any, ...]]:
         """The rows of `reports`."""
-        return [REPORTS.row(replace(report, final_hash=final)) for report, final in self.reports]
+        return [rows.REPORTS.row(replace(report, final_hash=final)) for report, final in self.reports]
 
 
 def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """What has no row number of its own: texts, each with its rows. New sessions and rounds must be there before."""
     closed = [one for one in gap.sessions.values() if one.status is SessionStatus.CLOSED]
     return [
-        (PRIVATES.insert, list(gap.privates)),
+        (rows.PRIVATES.insert, list(gap.privates)),
         (END_OPERATIONS, list(gap.operations)),
-        (INSERT_OPERATION, [OPERATIONS.row(one) for one in (*gap.opened, *gap.owed)]),
-        (UPDATE_SESSION, [SESSIONS.change(one) for one in gap.sessions.values()]),
-        (DROP_TOKEN, [(one.session_id,) for one in closed]),
-        (UPDATE_ROUND, [ROUNDS.change(one) for one in gap.rounds.values()]),
-        (INSERT_TOTALS, [totals_row(ended, currency) for ended, currency in gap.ended]),
-        (INSERT_DAY, [DAYS.row(count) for count in gap.days]),
+        (rows.INSERT_OPERATION, [rows.OPERATIONS.row(one) for one in (*gap.opened, *gap.owed)]),
+        (rows.UPDATE_SESSION, [rows.SESSIONS.change(one) for one in gap.sessions.values()]),
+        (rows.DROP_TOKEN, [(one.session_id,) for one in closed]),
+        (rows.UPDATE_ROUND, [rows.ROUNDS.change(one) for one in gap.rounds.values()]),
+        (rows.INSERT_TOTALS, [rows.totals_row(ended, currency) for ended, currency in gap.ended]),
+        (rows.INSERT_DAY, [rows.DAYS.row(count) for count in gap.days]),
     ]

@@ -13,33 +13,7 @@ from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session
 from rgs.core.times import format_date
 from rgs.ports.regulator import StageReport
-from rgs.store.changes import (
-    AllowListChanged,
-    BalanceReported,
-    CertificateOff,
-    CertificateOn,
-    DayAligned,
-    DayClosedOut,
-    DayCount,
-    LargeWin,
-    LargeWinReported,
-    LatchCleared,
-    LatchSet,
-    MetaSet,
-    Operation,
-    PartyOn,
-    PlayerErased,
-    Record,
-    ReportsHeld,
-    ReportsReleased,
-    StagesClosedOut,
-    SwitchOff,
-    SwitchOn,
-    TokenDropped,
-    TokenKept,
-    VoidProposal,
-    VoidProposalEnd,
-)
+from rgs.store import changes
 from rgs.store.returns import RETURNS_ONE_ROW, RETURNS_SQL
 from rgs.store.tables import JsonField, Table
 
@@ -132,15 +106,15 @@ ROUNDS: Final = Table(
 STATEMENTS: Final = Table("statements", SignedRow)
 PRIVATES: Final = Table("privates", PrivateRow)
 ANSWERS: Final = Table("answers", AnswerRow)
-OPERATIONS: Final = Table("operations", Operation)
+OPERATIONS: Final = Table("operations", changes.Operation)
 REPORTS: Final = Table("stage_reports", StageReport, is_numbered=True)
 TOTALS: Final = Table("totals", TotalsAdded, key=("operator", "day", "player", "game", "currency"))
-DAYS: Final = Table("regulator_days", DayCount, key=("operator", "day", "currency"))
-VOIDS: Final = Table("voids", VoidProposal, key=("round_id",))
-SWITCHES: Final = Table("switches", SwitchOff, key=("scope", "subject"))
-LATCHES: Final = Table("latches", LatchSet)
-LARGE_WINS: Final = Table("large_wins", LargeWin)
-HELD_REPORTS: Final = Table("held_reports", ReportsHeld)
+DAYS: Final = Table("regulator_days", changes.DayCount, key=("operator", "day", "currency"))
+VOIDS: Final = Table("voids", changes.VoidProposal, key=("round_id",))
+SWITCHES: Final = Table("switches", changes.SwitchOff, key=("scope", "subject"))
+LATCHES: Final = Table("latches", changes.LatchSet)
+LARGE_WINS: Final = Table("large_wins", changes.LargeWin)
+HELD_REPORTS: Final = Table("held_reports", changes.ReportsHeld)
 
 UPDATE_SESSION: Final = SESSIONS.update()
 UPDATE_ROUND: Final = ROUNDS.update(is_versioned=True)
@@ -193,54 +167,54 @@ and ids beside them are emptied, the totals stay without the player. Statements 
 Sessions come last, because the other texts find their rows by them. The parameters are operator and player.
 """
 RECORD_SQL: Final[dict[type, str]] = {
-    VoidProposal: VOIDS.upsert(),
-    VoidProposalEnd: "DELETE FROM voids WHERE round_id = ?",
-    SwitchOff: SWITCHES.upsert(),
-    SwitchOn: "DELETE FROM switches WHERE scope = ? AND subject = ?",
-    LatchSet: LATCHES.insert + " ON CONFLICT DO NOTHING",
-    LatchCleared: "DELETE FROM latches WHERE node = ? AND guard = ?",
-    PartyOn: Table("parties", PartyOn).insert + " ON CONFLICT DO NOTHING",
-    CertificateOn: """
+    changes.VoidProposal: VOIDS.upsert(),
+    changes.VoidProposalEnd: "DELETE FROM voids WHERE round_id = ?",
+    changes.SwitchOff: SWITCHES.upsert(),
+    changes.SwitchOn: "DELETE FROM switches WHERE scope = ? AND subject = ?",
+    changes.LatchSet: LATCHES.insert + " ON CONFLICT DO NOTHING",
+    changes.LatchCleared: "DELETE FROM latches WHERE node = ? AND guard = ?",
+    changes.PartyOn: Table("parties", changes.PartyOn).insert + " ON CONFLICT DO NOTHING",
+    changes.CertificateOn: """
         INSERT INTO certificates (fingerprint, added_ms, party, last_ms)
         SELECT CAST(?1 AS TEXT), CAST(?2 AS BIGINT), party, CAST(?6 AS BIGINT) FROM parties
         WHERE party = ?3 AND role = ?4 AND jurisdiction = ?5
     """,
-    CertificateOff: """
+    changes.CertificateOff: """
         UPDATE certificates SET removed_ms = CAST(?1 AS BIGINT) WHERE fingerprint = CAST(?2 AS TEXT)
         AND removed_ms IS NULL AND (
         NOT EXISTS (SELECT 1 FROM parties p WHERE p.party = certificates.party AND p.role = 'admin')
         OR EXISTS (SELECT 1 FROM certificates c JOIN parties p ON p.party = c.party
         WHERE p.role = 'admin' AND c.fingerprint <> ?2 AND c.removed_ms IS NULL AND c.last_ms > ?1))
     """,
-    AllowListChanged: "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE key = 'parties'",
-    MetaSet: Table("meta", MetaSet, key=("key",)).upsert(),
-    LargeWin: LARGE_WINS.insert,
-    LargeWinReported: "DELETE FROM large_wins WHERE round_id = ?",
-    DayAligned: "UPDATE regulator_days SET aligned = ? WHERE operator = ? AND day = ? AND currency = ?",
-    ReportsHeld: HELD_REPORTS.insert + " ON CONFLICT DO NOTHING",
-    ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
-    TokenKept: Table("session_tokens", TokenKept).insert,
-    TokenDropped: DROP_TOKEN,
-    StagesClosedOut: "DELETE FROM stage_reports WHERE session_id = ?",
-    DayClosedOut: """
+    changes.AllowListChanged: "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE key = 'parties'",
+    changes.MetaSet: Table("meta", changes.MetaSet, key=("key",)).upsert(),
+    changes.LargeWin: LARGE_WINS.insert,
+    changes.LargeWinReported: "DELETE FROM large_wins WHERE round_id = ?",
+    changes.DayAligned: "UPDATE regulator_days SET aligned = ? WHERE operator = ? AND day = ? AND currency = ?",
+    changes.ReportsHeld: HELD_REPORTS.insert + " ON CONFLICT DO NOTHING",
+    changes.ReportsReleased: "DELETE FROM held_reports WHERE kind = ? AND subject = ?",
+    changes.TokenKept: Table("session_tokens", changes.TokenKept).insert,
+    changes.TokenDropped: DROP_TOKEN,
+    changes.StagesClosedOut: "DELETE FROM stage_reports WHERE session_id = ?",
+    changes.DayClosedOut: """
         UPDATE regulator_days SET aligned = purchases || ',' || bought_minor || ',' || stages || ',' || staked_minor
         || ',' || returned_minor || ',' || ends || ',' || final_balance_minor
         WHERE operator || ':' || currency || ':' || day = ?
     """,
-    BalanceReported: (
+    changes.BalanceReported: (
         "UPDATE sessions SET wallet_balance_minor = ?, wallet_credited_minor = ?, wallet_balance_ms = ?"
         " WHERE session_id = ?"
     ),
     **RETURNS_SQL,
 }
 """How the records of a change are written. The fields of a record are the parameters, in order."""
-ONE_ROW: Final = (CertificateOn, CertificateOff, LargeWinReported, *RETURNS_ONE_ROW)
+ONE_ROW: Final = (changes.CertificateOn, changes.CertificateOff, changes.LargeWinReported, *RETURNS_ONE_ROW)
 """Records that must change exactly one row: otherwise the whole commit is undone."""
 
 
-def texts_of(record: Record) -> tuple[str, ...]:
+def texts_of(record: changes.Record) -> tuple[str, ...]:
     """The statements that write a record, each with the record's fields as parameters."""
-    return ERASE_SQL if isinstance(record, PlayerErased) else (RECORD_SQL[type(record)],)
+    return ERASE_SQL if isinstance(record, changes.PlayerErased) else (RECORD_SQL[type(record)],)
 
 
 def totals_row(round_: Round, currency: str) -> TotalsAdded:

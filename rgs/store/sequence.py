@@ -118,7 +118,9 @@ class LogOrder:
     def assign(self, shard: int, first: int, statements: Rows[Statement]) -> None:
         """Give the statements the indices from `first` on: all or none, durable on return. SequenceRaceError."""
         with self._file.transaction() as db:
-            if db.execute(_COUNT, (shard,)).fetchone()[0] != first or db.execute(_LAST_SHARD).fetchone()[0] != shard:
+            (next_index,) = db.execute(_COUNT, (shard,)).fetchone()
+            newest, *_ = db.execute(_LAST_SHARD).fetchone()
+            if (next_index, newest) != (first, shard):
                 raise SequenceRaceError(f"{first} is not the next index of shard {shard}")
             for index, (instance, number) in enumerate(statements, first):
                 if number == 1:

@@ -63,6 +63,9 @@ class Table(Generic[_Kind]):
         self.columns = self._columns_of(kind, "", "", 0)
         # From the last to the first, and what is inside another before it: so no conversion moves what is to come.
         self._made.sort(key=lambda made: (-made[0], made[1]))
+        unknown = {*key, *fixed, *beside} - {column.name for column in self.columns}
+        if unknown:
+            raise ValueError(f"table {name} has no column {min(unknown)}")
         self.written = tuple(column for column in self.columns if column.name not in beside)
         by_name = {column.name: column for column in self.written}
         changing = [name for name in by_name if name not in {*self.key, *fixed}]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rgs.core.errors import NotFoundError
+from rgs.core.receipts import format_key_path, narrow_bundle
 from rgs.core.shards import parse_origin
 from rgs.core.tlog.checkpoints import parse_checkpoint
 from rgs.core.tlog.merkle import consistency_proof, inclusion_proof
@@ -95,3 +96,15 @@ def published_shard(folder: Path, origin: str = "") -> PublishedShard:
     if shard is None or origin not in {"", shard.origin}:
         raise NotFoundError(f"no checkpoint of {origin or 'a log'} is published here", kind="log", origin=origin)
     return shard
+
+
+def make_proof(folder: Path, hash_: bytes, *, bundle: bytes, start: bytes) -> bytes:
+    """A statement's receipt: its `.tlog-proof` (C2SP tlog-proof) with the key path. NotFoundError, LogRefusedError.
+
+    `folder` is a shard, or holds shards; `start` is the envelope of the signer's instance_start.
+    """
+    for shard in published_shards(folder):
+        index = shard.find(hash_)
+        if index is not None:
+            return shard.proof(index, hash_, format_key_path(narrow_bundle(bundle, start), start))
+    raise NotFoundError("the statement is not in the log yet", kind="log entry", hash=hash_.hex())

@@ -44,7 +44,9 @@ Global___SwitchScope: _TypeAlias = SwitchScope  # noqa: Y015
 
 @_typing.final
 class Switch(_message.Message):
-    """A switch that stands on "disabled". `operator` for OPERATOR and PLAYER, `game` for GAME, `player` for PLAYER."""
+    """A switch that stands on "disabled". `operator` for OPERATOR and PLAYER, `game` (a ruleset id) for GAME, `player` for
+    PLAYER.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -97,6 +99,7 @@ class SetSwitchRequest(_message.Message):
     scope: Global___SwitchScope.ValueType
     operator: _builtins.str
     game: _builtins.str
+    """The game's ruleset id."""
     player: _builtins.str
     enabled: _builtins.bool
     reason: _builtins.str
@@ -801,6 +804,7 @@ class Totals(_message.Message):
     operator: _builtins.str
     player: _builtins.str
     game: _builtins.str
+    """The game's ruleset id."""
     currency: _builtins.str
     rounds: _builtins.int
     staked_minor: _builtins.int
@@ -846,6 +850,7 @@ class ListTotalsRequest(_message.Message):
     operator: _builtins.str
     player: _builtins.str
     game: _builtins.str
+    """A ruleset id; empty means every game."""
     page_size: _builtins.int
     page_token: _builtins.str
     def __init__(

@@ -60,6 +60,7 @@ class GetGameRequest(_message.Message):
 
     RULESET_ID_FIELD_NUMBER: _builtins.int
     ruleset_id: _builtins.str
+    """The `ruleset.id` of a game in ListGames, e.g. "uth-solo"."""
     def __init__(
         self,
         *,
@@ -123,7 +124,9 @@ class Game(_message.Message):
     """The canonical form whose SHA-256 is the ruleset's hash."""
     currency: _builtins.str
     @_builtins.property
-    def ruleset(self) -> _common_pb2.RulesRef: ...
+    def ruleset(self) -> _common_pb2.RulesRef:
+        """`ruleset.id` names the game: OpenSession and all other messages have it in their field `game`."""
+
     @_builtins.property
     def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___BetLimits]: ...
     @_builtins.property

@@ -96,6 +96,7 @@ class RoundSummary(_message.Message):
     session_id: _builtins.str
     round_no: _builtins.int
     game: _builtins.str
+    """The game's ruleset id."""
     game_code: _builtins.str
     status: _common_pb2.RoundStatus.ValueType
     staked_minor: _builtins.int

@@ -804,6 +804,7 @@ class Break(_message.Message):
     player: _builtins.str
     currency: _builtins.str
     game: _builtins.str
+    """The game's ruleset id."""
     amount_minor: _builtins.int
     age: _builtins.str
     action: _builtins.str

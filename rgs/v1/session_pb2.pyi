@@ -33,7 +33,7 @@ class OpenSessionRequest(_message.Message):
     SESSION_TOKEN_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     game: _builtins.str
-    """A ruleset id of the catalog, e.g. "uth-solo"."""
+    """The game: the `ruleset.id` of a game in ListGames, e.g. "uth-solo"."""
     player: _builtins.str
     """The player's pseudonym at the operator; no personal data."""
     currency: _builtins.str
@@ -402,6 +402,7 @@ class OpenRound(_message.Message):
     operator: _builtins.str
     player: _builtins.str
     game: _builtins.str
+    """The game's ruleset id."""
     game_code: _builtins.str
     idle_ms: _builtins.int
     """Since the last decision, or the start."""

@@ -128,7 +128,7 @@ def test_an_error_of_the_server_is_said_in_the_language(served: Served) -> None:
     arguments = ("--home", str(served.home), "--server", served.address, "--player", "err", "--game", "uth-seven-box")
     done = rgs_here("play", *arguments, "--language", "it")
     assert done.returncode == 1
-    assert done.stderr.startswith("rgs: il gioco si gioca solo ai tavoli [TABLE_ONLY")
+    assert done.stderr.startswith("rgs: il gioco è disponibile solo ai tavoli [TABLE_ONLY")
 
 
 # --- the history -------------------------------------------------------------------------------------------------
@@ -210,5 +210,5 @@ def test_a_history_that_lies_is_not_verified(
     monkeypatch.setattr(sys, "stdin", io.StringIO("1\np\nz\nz\n"))
     assert run_app(app, "play", [*arguments, "--history", "--language", "de"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert f"✗ HÄLT DER PRÜFUNG NICHT STAND, Prüfung 7 Sitzung: {said}" in out
+    assert f"✗ PRÜFUNG NICHT BESTANDEN, Schritt 7 Sitzung: {said}" in out
     assert load_words("de")("proof.step.shown") not in out

@@ -80,7 +80,7 @@ def test_a_whole_session(served: Served) -> None:
     assert re.search(r"straight flush +20:1", said)
     assert "97.84 % (certified)" in said
     assert re.search(r"✓ session_close [0-9a-f]{12}… verified, anchored", said)
-    assert re.search(r"Closed\. Bought 50\.00 EUR, staked 16\.00 EUR, returned \d", said)
+    assert re.search(r"Session closed\. Bought 50\.00 EUR, staked 16\.00 EUR, returned \d", said)
 
 
 def test_a_round_left_open_is_offered_again(served: Served) -> None:
@@ -90,7 +90,7 @@ def test_a_round_left_open_is_offered_again(served: Served) -> None:
     shown = re.findall(r"commitment ([0-9a-f]{64})", said)
     status, said = played(served, "bert", "y", "c", "f", "q", "l")
     assert status == 0
-    assert "Ultimate Texas Hold'em was left open" in said
+    assert "A session of Ultimate Texas Hold'em is still open" in said
     assert re.findall(r"commitment ([0-9a-f]{64})", said)[0] == shown[0]
     assert "You folded" in said
     assert re.search(r"round_final [0-9a-f]{12}… verified, anchored", said)
@@ -99,7 +99,7 @@ def test_a_round_left_open_is_offered_again(served: Served) -> None:
     assert "Casino Hold'em" in said
     status, said = played(served, "bert", "y", "q", "y")
     assert status == 0
-    closed = "Closed. Bought 100.00 EUR, staked 2.00 EUR, returned 0.00 EUR; back to the wallet 98.00 EUR."
+    closed = "Session closed. Bought 100.00 EUR, staked 2.00 EUR, returned 0.00 EUR; back to the wallet 98.00 EUR."
     assert closed in " ".join(said.split())
 
 
@@ -146,7 +146,7 @@ def test_without_a_fingerprint_it_says_unanchored(served: Served) -> None:
     finally:
         elsewhere.rename(fingerprint)
     assert status == 0
-    assert "verified, UNANCHORED: nobody vouched for the root" in said
+    assert "verified, UNANCHORED: root key not confirmed" in said
     assert "anchored\n" not in said
 
 
@@ -241,7 +241,7 @@ def test_single_keys_in_a_terminal(served: Served) -> None:
     terminal.wait_for(PROMPT)
     terminal.press("y")
     assert terminal.end() == 0
-    assert "Closed. Bought 50.00 EUR" in terminal.said
+    assert "Session closed. Bought 50.00 EUR" in terminal.said
     screens = terminal.said.split(CLEAR)[1:]
     assert max(screen.count("\n") for screen in screens) <= 24
 
@@ -356,7 +356,7 @@ def test_what_was_shown_must_be_what_was_signed(
     assert lied_to(served, monkeypatch, player, "50 d f d f", lie, "casino-holdem") == 1
     out = " ".join(capsys.readouterr().out.split())
     assert "✗ DOES NOT VERIFY, check 7 session: " + said in out
-    assert "Do not play on." in out
+    assert "Stop playing here." in out
 
 
 def test_a_bent_receipt_is_seen(
@@ -424,7 +424,7 @@ def test_silence_is_asked_about_and_repeated_with_the_same_id(
     assert lied_to(served, monkeypatch, "lost-answer", "50 a q y", lambda _: None, "casino-holdem") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "No answer: lost [DEADLINE_EXCEEDED]" in out
-    assert "Closed. Bought 50.00 EUR" in out
+    assert "Session closed. Bought 50.00 EUR" in out
     assert len(requested) == 2
     assert len(set(requested)) == 1
 

@@ -30,7 +30,7 @@ from rgs.core.statements import (
 from rgs.core.times import format_time
 from rgs.node.config import load_config
 from rgs.node.keyring import load_bundle, load_node_signer
-from rgs.store.changes import Change, Draft
+from rgs.store.changes import Change, Draft, NewInstance
 from rgs.store.sqlite.store import SqliteStore, connect
 from tests.support.process.commands import Cli
 
@@ -79,14 +79,16 @@ class Server:
                 "last_statement_no": str(previous.statement_no),
             }
         starting = self.store.start_instance(
-            instance=self.name,
-            node="node1",
-            boot_no=self.boots,
-            worker=0,
-            start_ms=NOW_MS + self.boots,
-            start=Draft("instance_start", body),
-            node_signer=load_node_signer(self.config),
-            signer=signer,
+            NewInstance(
+                instance=self.name,
+                node="node1",
+                boot_no=self.boots,
+                worker=0,
+                start_ms=NOW_MS + self.boots,
+                start=Draft("instance_start", body),
+                node_signer=load_node_signer(self.config),
+                signer=signer,
+            )
         )
         self._runner.run(starting)
         return self.name

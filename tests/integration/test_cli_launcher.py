@@ -20,7 +20,7 @@ import pytest
 
 import rgs
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, VerificationError
-from rgs.integrity.isolation import HOPELESS, SurroundingsError
+from rgs.integrity.isolation import HOPELESS, SurroundingsError, isolated_command
 from rgs.integrity.manifest import Manifest, ManifestError, make_manifest
 from rgs.node.clock import SystemClock
 from rgs.node.config import Config
@@ -196,10 +196,22 @@ def test_what_is_not_installed_is_said_and_what_is_broken_is_raised(
 ) -> None:
     with pytest.raises(RgsError, match="this installation has no `rgs nothing`"):
         part("rgs.cli.nothing", "`rgs nothing`")
-    (tmp_path / "broken_part.py").write_text("import no_such_library\n")
+    (tmp_path / "using_devkit.py").write_text("import rgs.devkit.nothing\n")
     monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RgsError, match=r"`rgs x` needs rgs\.devkit, which this process cannot import; start it with"):
+        part("using_devkit", "`rgs x`")
+    (tmp_path / "broken_part.py").write_text("import no_such_library\n")
     with pytest.raises(ModuleNotFoundError, match="no_such_library"):
         part("broken_part", "x")
+
+
+@pytest.mark.parametrize("name", ["call", "conformance", "demo", "play", "simulate"])
+def test_a_command_of_the_devkit_is_refused_in_one_line_by_the_launcher(name: str, tmp_path: Path) -> None:
+    """The launcher imports measured software alone, and the devkit is not part of it."""
+    done = subprocess.run(isolated_command(name), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout
+    assert done.stderr.startswith(f"rgs: `rgs {name}` needs rgs.devkit, which this process cannot import;")
+    assert done.stderr.count("\n") == 1
 
 
 def test_demo_and_play_get_their_arguments_untouched(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

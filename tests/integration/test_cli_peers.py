@@ -46,6 +46,13 @@ def simulating(kind: str, home: Path, *options: str) -> Iterator[tuple[subproces
             assert process.wait(30) == 0, rest
 
 
+@pytest.mark.parametrize("kind", ["wallet", "regulator"])
+def test_the_help_of_a_simulator_names_the_defaults_of_its_files(kind: str) -> None:
+    said = " ".join(word for word in rgs_here("simulate", kind, "--help").stdout.split() if word != "│")
+    assert "default: simulators/wallet.db or regulator.db in the home." in said
+    assert "written at the end; default: none." in said
+
+
 def test_a_wallet_that_forgets_fails_with_2_and_passes_when_its_faults_are_switched_off(
     home: Path, tmp_path: Path
 ) -> None:

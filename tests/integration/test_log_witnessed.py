@@ -21,8 +21,7 @@ from rgs.cli.options import run_app
 from rgs.core.errors import InvalidFieldError
 from rgs.core.tlog.checkpoints import parse_checkpoint
 from rgs.core.tlog.note import parse_note
-from rgs.devkit.processes.server import free_address
-from rgs.devkit.processes.witness import WitnessProcess
+from rgs.devkit.processes.server import WitnessProcess, free_address
 from rgs.node.log_folder import leave_log, newest_cosigned, shards, vkey_now
 from rgs.node.log_server import EntryReaders, LogServer, tls_context
 from rgs.tlog import cosigning

@@ -138,6 +138,32 @@ atexit.register(read)
     assert int(result["it-adm.toml"]) > 100
 
 
+def test_time_zones_are_compared_as_they_are_read(sources: Installation) -> None:
+    zone = sources.site / "tzdata/zoneinfo/Europe/Rome"
+    saved = (zone.is_symlink(), os.path.realpath(zone), zone.read_bytes())
+    change = f"""
+import atexit, os
+os.unlink({str(zone)!r})
+open({str(zone)!r}, "wb").write({saved[2]!r} + b"x")
+def look():
+    from rgs.core.tables.hours import load_zone
+    for name in ("Europe/Rome", "Europe/Zurich"):
+        try:
+            print(name, load_zone(name).key)
+        except OSError as error:
+            print(name, error.strerror)
+atexit.register(look)
+"""
+    try:
+        result = _imported(sources, ["zoneinfo", "rgs.core.tables.hours"], change)
+    finally:
+        zone.unlink()
+        zone.symlink_to(saved[1]) if saved[0] else zone.write_bytes(saved[2])
+    assert result["rgs.core.tables.hours"] == str(sources.root / "rgs/core/tables/hours.py")
+    assert result["Europe/Rome"] == "has changed since it was hashed"
+    assert result["Europe/Zurich"] == "Europe/Zurich"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="sealed copies in memory")
 def test_a_library_in_memory_is_not_changed_by_its_file(sources: Installation) -> None:
     """What is mapped is a copy that the kernel lets nobody write to, under no path of the disk."""

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from google.rpc.error_details_pb2 import RetryInfo
 
-from rgs.cli.simulate import id_maker
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.sessions import Funding
 from rgs.devkit.simulators.faults import Fault, FaultPlan, Faults, Planned
@@ -31,6 +30,7 @@ from rgs.node.clock import SystemClock
 from rgs.node.peers import load_peers
 from rgs.node.pki import Issued, is_development, issue_peer_certificate, issue_server
 from rgs.service.callers import Role
+from rgs.service.instance import regulator_id
 from rgs.store.wallet import WalletStore
 from rgs.v1 import admin_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
@@ -72,7 +72,7 @@ class Outside:
             folder / "wallet.db", now_ms, Faults(wallet), opening_minor=OPENING_MINOR, currency=currency
         )
         self.regulator = SimulatedRegulator(
-            folder / "regulator.db", now_ms, Faults(regulator), id_maker(entropy().read), counts=True
+            folder / "regulator.db", now_ms, Faults(regulator), partial(regulator_id, entropy().read), counts=True
         )
         self._funding = funding
         self.servers: dict[str, SimulatorServer] = {}

@@ -9,17 +9,19 @@ from pathlib import Path
 
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.recovery import split_request
+from rgs.core.replay import KeyBook
 from rgs.core.sessions import SessionStatus
 from rgs.service.admin.erasure import Erasure
 from rgs.service.admin.orders import order_of
-from rgs.service.admin.recovery import Recovered
+from rgs.service.admin.recovery import Recovered, plan_import
 from rgs.service.sealing import Kek, Sealer
 from rgs.store.interface import StatementRow
 from rgs.store.opening import open_reads
 from rgs.store.privates import PRIVATES_FILE, SealedPrivate, SealedPrivates
 from rgs.store.wallet import WalletStore
+from rgs.tlog.gap import find_gap
 from tests.support.clocks import ManualClock
-from tests.support.service.harness import KEK, ServiceHarness
+from tests.support.service.harness import KEK, ServiceHarness, key_bundle
 from tests.support.service.places import Place, sequence, void_all
 from tests.support.service.player import Player
 from tests.support.service.reconciling import Day, export_day
@@ -129,6 +131,17 @@ async def test_who_came_and_went_in_the_gap_is_paid_once_and_the_books_agree(pla
     done = (await gap.books(tmp_path / "books")).run(tmp_path / "out")
     assert (done.verdict, done.document["owed"]) == ("clean", {})
     assert done.document["identity"][0] == {"source": "statements", "reported": 4, "holds": 4}
+
+
+async def test_the_rounds_of_those_who_have_ended_are_not_reported_again(place: Place) -> None:
+    """The regulator takes no end before the rounds of its participation."""
+    gap = await gone(place)
+    reads = await open_reads(place.store)
+    planned = await plan_import(reads, await find_gap(reads, place.log, KeyBook(key_bundle())))
+    await reads.close()
+    assert {report.session_id for report, _ in planned.reports} == {gap.cleo.session_id, gap.dora.session_id}
+    assert len(planned.reports) == 2
+    assert sum(day.stages for day in planned.days) == 5
 
 
 async def test_without_the_private_blocks_what_is_over_is_not_owed(place: Place, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_small_table_is_drawn() -> None:
 def test_a_page_without_its_marks_is_refused() -> None:
     assert renewed(f"a\n{BEGIN}\nold\n{END}\nz").startswith(f"a\n{BEGIN}\n\n```mermaid\n")
     for page in ("", f"{BEGIN}", f"{BEGIN}{END}{BEGIN}{END}"):
-        with pytest.raises(ValueError, match="one part between"):
+        with pytest.raises(ValueError, match="must have exactly one"):
             renewed(page)
 
 

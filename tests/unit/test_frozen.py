@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Iterator, Sequence
 from types import ModuleType
@@ -84,3 +85,24 @@ def test_an_object_with_keys_or_connections_shows_no_part_of_itself() -> None:
     objects = [(name, kind) for name, kind in dataclasses_of_the_rooms(packages) if not kind.__dataclass_params__.eq]
     assert len(objects) > 15
     assert [name for name, kind in objects if kind.__dataclass_params__.repr] == []
+
+
+def test_a_use_case_is_made_by_names_and_is_equal_to_itself_alone() -> None:
+    kinds = {name: kind for name, kind in dataclasses_of_the_rooms() if name in USE_CASES}
+    assert set(kinds) == USE_CASES
+    for name, kind in kinds.items():
+        parameters = inspect.signature(kind).parameters.values()
+        assert {one.kind for one in parameters} == {inspect.Parameter.KEYWORD_ONLY}, name
+        assert kind.__eq__ is object.__eq__, name
+
+
+def test_what_an_object_keeps_for_itself_is_not_given_to_it() -> None:
+    packages = (rgs.adapters, rgs.api, rgs.core, rgs.node, rgs.ports, rgs.service, rgs.store, rgs.tlog)
+    own = [
+        (f"{name}.{one.name}", one.init)
+        for name, kind in dataclasses_of_the_rooms(packages)
+        for one in dataclasses.fields(kind)
+        if one.name.startswith("_")
+    ]
+    assert len(own) > 10
+    assert [name for name, is_given in own if is_given] == []

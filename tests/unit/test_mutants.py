@@ -199,7 +199,7 @@ def test_an_excuse_is_shown_and_a_false_one_refused(tmp_path: Path) -> None:
     assert status == 1
     whys = {each["after"]: each["why"] for each in result["targets"][0]["survived"]}
     assert whys["while (byte > limit):"] == "planted"
-    assert "listed as equivalent, but a test sees it: return None" in said
+    assert "listed as equivalent, but a test kills it: return None" in said
 
 
 @linux

@@ -18,7 +18,7 @@ from rgs.core.hands import HandValue
 from rgs.devkit.terminal.i18n import load_words
 from rgs.devkit.terminal.screen import Screen
 from rgs.v1 import common_pb2 as v1
-from tests.unit.core.games.test_games_settling import seat_of
+from tests.unit.core.games.test_settling import seat_of
 from tests.unit.test_pages import LINK
 from tools.tidy import PROJECT
 

@@ -32,8 +32,8 @@ from rgs.ports.regulator import (
     SessionClose,
     SessionOpening,
     StageReport,
-    check_regulator_id,
     checked_fields,
+    is_regulator_id,
     refusal_of,
     verify_test_regulator_allowed,
 )
@@ -121,11 +121,11 @@ class EmbeddedRegulator:
         if not 1 <= len(batch) <= STAGES_MAX:
             message = f"a report holds 1 to {STAGES_MAX} stages, not {len(batch)}"
             raise InvalidFieldError(message, field="stages", limit=STAGES_MAX, value=len(batch))
-        requests = [_stage_request(stage) for stage in batch]
+        requests = [(stage, _stage_request(stage)) for stage in batch]
 
         def enter(book: RegulatorTransaction, latest_ms: int) -> str:
             seats: dict[str, ParticipationState] = {}
-            for index, (stage, request) in enumerate(zip(batch, requests, strict=True)):
+            for index, (stage, request) in enumerate(requests):
                 try:
                     _enter_stage(book, seats, stage, request, latest_ms)
                 except RgsError as error:
@@ -135,7 +135,7 @@ class EmbeddedRegulator:
                 book.save_participation(seat)
             return ""
 
-        return await self._entered(transaction_id, requests, enter)
+        return await self._entered(transaction_id, [request for _, request in requests], enter)
 
     async def end_participation(self, end: ParticipationEnd) -> RegulatorReceipt:
         """As in `Regulator`."""
@@ -232,11 +232,7 @@ class EmbeddedRegulator:
 
     def _issue(self, prefix: str) -> str:
         issued = self._new_id(prefix)
-        try:
-            check_regulator_id(issued, "id")
-        except InvalidFieldError:
-            issued = ""
-        if not issued.startswith(prefix):
+        if not (is_regulator_id(issued) and issued.startswith(prefix)):
             raise RegulatorUnavailableError(f"no {REGULATOR_ID_CHARACTERS}-character id with {prefix} could be made")
         return issued
 

@@ -22,7 +22,7 @@ from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.money import parse_currency
 from rgs.ports.amounts import AMOUNT_MINOR_MAX, check_amount
 from rgs.ports.wallet import Balance, Receipt, TransactionStatus, Transfer, check_credit, check_debit
-from rgs.store.wallet import EnteredTransfer, WalletEntry, WalletStore
+from rgs.store.wallet import EnteredTransfer, WalletEntry, WalletStore, WalletTransaction
 
 
 class EmbeddedWallet:
@@ -90,7 +90,7 @@ class EmbeddedWallet:
                     limit=first.amount_minor,
                     value=opening.amount_minor,
                 )
-            return Balance(*account, book.balance(*account) or 0)
+            return Balance(*account, _balance(book, *account))
 
     def _debit(self, transfer: EnteredTransfer) -> Receipt:
         status = TransactionStatus.DUPLICATE
@@ -120,9 +120,7 @@ class EmbeddedWallet:
             _verify_same(transfer, rollback)
             if first is not None:
                 return _receipt(first, TransactionStatus.DUPLICATE)
-            balance = book.balance(transfer.operator, transfer.player, transfer.currency)
-            if balance is None:
-                raise _no_account(transfer.operator, transfer.player, transfer.currency)
+            balance = _balance(book, transfer.operator, transfer.player, transfer.currency)
             if balance + transfer.amount_minor > AMOUNT_MINOR_MAX:
                 raise WalletRefusedError(
                     f"with {transfer.amount_minor} more the balance would exceed {AMOUNT_MINOR_MAX}",
@@ -154,10 +152,7 @@ class EmbeddedWallet:
 
     def _get_balance(self, operator: str, player: str, currency: str) -> Balance:
         with self._store.transaction(self._now_ms()) as book:
-            balance = book.balance(operator, player, currency)
-        if balance is None:
-            raise _no_account(operator, player, currency)
-        return Balance(operator, player, currency, balance)
+            return Balance(operator, player, currency, _balance(book, operator, player, currency))
 
 
 _STATUS_OF: Final = {
@@ -178,6 +173,14 @@ def entered_of(transfer: Transfer) -> EnteredTransfer:
         transfer.transaction_id,
         transfer.row_reference,
     )
+
+
+def _balance(book: WalletTransaction, operator: str, player: str, currency: str) -> int:
+    """The account's balance; WalletRefusedError if there is no such account."""
+    balance = book.balance(operator, player, currency)
+    if balance is None:
+        raise _no_account(operator, player, currency)
+    return balance
 
 
 def _verify_same(transfer: EnteredTransfer, entry: WalletEntry | None, *kinds: str) -> None:

@@ -194,7 +194,7 @@ class Peer:
     def _read(self, error: grpc.aio.AioRpcError, method: str) -> RefusedError | None:
         """The refusal, if the contract knows it."""
         try:
-            status = Status.FromString(dict(error.trailing_metadata() or ()).get(DETAILS, b""))
+            status = Status.FromString(dict(error.trailing_metadata() or ())[DETAILS])
             infos, retry = [], RetryInfo()
             for detail in status.details:
                 info = ErrorInfo()
@@ -202,13 +202,16 @@ class Peer:
                     infos.append(info)
                 else:
                     detail.Unpack(retry)
-        except DecodeError:
+        except (KeyError, DecodeError):  # no status, or none that can be read
             return None
-        if len(infos) != 1 or infos[0].domain != self._contract.domain or status.code != error.code().value[0]:
+        if len(infos) != 1 or status.code != error.code().value[0]:
             return None
-        row = self._contract.refusals.get(infos[0].reason)
-        if row is None or row.code is not error.code() or (row.methods and method not in row.methods):
+        (info,) = infos
+        row = self._contract.refusals.get(info.reason)
+        if info.domain != self._contract.domain or row is None or row.code is not error.code():
             return None
-        metadata = {key[:TEXT_MAX]: value[:TEXT_MAX] for key, value in infos[0].metadata.items()}
+        if row.methods and method not in row.methods:
+            return None
+        metadata = {key[:TEXT_MAX]: value[:TEXT_MAX] for key, value in info.metadata.items()}
         wait_ms = retry.retry_delay.ToMilliseconds()
-        return RefusedError(infos[0].reason, status.message[:TEXT_MAX], metadata, wait_ms)
+        return RefusedError(info.reason, status.message[:TEXT_MAX], metadata, wait_ms)

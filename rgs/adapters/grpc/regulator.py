@@ -24,7 +24,7 @@ from rgs.adapters.grpc.peer import (
     RefusedError,
     log_contradiction,
 )
-from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError
+from rgs.core.errors import RegulatorUnavailableError, RgsError
 from rgs.core.ids import check_ulid
 from rgs.ports.regulator import (
     DayAlignment,
@@ -38,8 +38,8 @@ from rgs.ports.regulator import (
     SessionClose,
     SessionOpening,
     StageReport,
-    check_regulator_id,
     checked_fields,
+    is_regulator_id,
     refusal_of,
     verify_test_regulator_allowed,
 )
@@ -189,11 +189,7 @@ def _issuing(request: Any, name: str) -> Callable[[Any], str]:
     """Names the field of a response that is not a regulator's id or contradicts the request."""
 
     def judge(response: Any) -> str:
-        try:
-            check_regulator_id(getattr(response, name), name)
-        except InvalidFieldError:
-            return name
-        return _agreeing(request)(response)
+        return _agreeing(request)(response) if is_regulator_id(getattr(response, name)) else name
 
     return judge
 

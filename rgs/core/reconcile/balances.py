@@ -51,9 +51,10 @@ def _ends_of_chain(moment: Sequence[Reported], standing: set[int]) -> set[int]:
     onward: dict[int, list[int]] = {}
     surplus: Counter[int] = Counter()
     for row, is_passed_over in moment:
-        begin, after = _before(row), row.balance_after_minor
-        if is_passed_over or begin is None or after is None:
+        after = row.balance_after_minor
+        if is_passed_over or after is None:
             return set()
+        begin = after - _moved(row)
         onward.setdefault(begin, []).append(after)
         surplus[begin] += 1
         surplus[after] -= 1

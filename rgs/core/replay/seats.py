@@ -76,7 +76,7 @@ def seat_of_state(state: Mapping[str, Any], rulebook: Rulebook) -> OpenSeat:
         "commitment": bytes.fromhex(state["commitment"]),
         "deal_core": state["deal_core"].encode("ascii"),
         "leaf": bytes.fromhex(state["leaf"]),
-        "ruleset": state["ruleset"] and rulebook.ruleset(state["ruleset"]),
+        "ruleset": rulebook.ruleset(state["ruleset"]),
     }
     return OpenSeat(**{**state, **values})
 

@@ -32,10 +32,15 @@ def format_canonical(value: Any) -> bytes:
     return _ENCODER.encode(value).encode("ascii")
 
 
+def verify_length(what: str, data: bytes, limit: int) -> None:
+    """FormatError for more bytes than the limit."""
+    if len(data) > limit:
+        raise FormatError(f"{what} of {len(data)} bytes is longer than {limit}", limit=limit, value=len(data))
+
+
 def parse_canonical(data: bytes, *, limit: int = PAYLOAD_BYTES_MAX) -> Any:
     """The value of canonical `data`; FormatError names the first fault. Inverse of `format_canonical`."""
-    if len(data) > limit:
-        raise FormatError(f"document of {len(data)} bytes is longer than {limit}", limit=limit, value=len(data))
+    verify_length("document", data, limit)
     try:
         value = _DECODER.decode(data.decode("ascii"))
     except (ValueError, RecursionError) as error:

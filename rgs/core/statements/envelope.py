@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from rgs.core.errors import FormatError, VerificationError
-from rgs.core.statements.canonical import PAYLOAD_BYTES_MAX
+from rgs.core.statements.canonical import PAYLOAD_BYTES_MAX, verify_length
 
 ENVELOPE_BYTES_MAX = 65_535
 """An entry of the transparency log is at most this long (C2SP tlog-tiles, entry bundles)."""
@@ -86,12 +86,7 @@ def pre_authentication_encoding(payload_type: str, payload: bytes) -> bytes:
 
 def seal_envelope(payload_type: str, payload: bytes, signer: Signer) -> bytes:
     """Sign `payload` (at most 32 KiB) and return the envelope bytes."""
-    if len(payload) > PAYLOAD_BYTES_MAX:
-        raise FormatError(
-            f"payload of {len(payload)} bytes is longer than {PAYLOAD_BYTES_MAX}",
-            limit=PAYLOAD_BYTES_MAX,
-            value=len(payload),
-        )
+    verify_length("payload", payload, PAYLOAD_BYTES_MAX)
     signature = signer.sign(pre_authentication_encoding(payload_type, payload))
     return format_envelope(Envelope(payload_type, payload, signer.keyid, signature))
 
@@ -108,12 +103,7 @@ def format_envelope(envelope: Envelope) -> bytes:
 
 def parse_envelope(data: bytes) -> Envelope:
     """Strict: one signature, canonical base64, no other key, no white space; FormatError otherwise."""
-    if len(data) > ENVELOPE_BYTES_MAX:
-        raise FormatError(
-            f"envelope of {len(data)} bytes is longer than {ENVELOPE_BYTES_MAX}",
-            limit=ENVELOPE_BYTES_MAX,
-            value=len(data),
-        )
+    verify_length("envelope", data, ENVELOPE_BYTES_MAX)
     end = data.find(b'"', len(_HEAD))
     match = _REST.fullmatch(data, end) if end > len(_HEAD) and data.startswith(_HEAD) else None
     if match is None:

@@ -167,23 +167,23 @@ class Kind:
         return re.compile(canonical_pattern(self.shape).encode("ascii"))
 
 
-def _kind(
-    name: str,
-    role: KeyRole,
-    fields: Mapping[str, Shape],
-    *,
-    base: Mapping[str, Shape] | None = None,
-    optional: Mapping[str, Shape] | None = None,
-) -> Kind:
-    base = base or {}
+def _kind(name: str, role: KeyRole, fields: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Kind:
     return Kind(
         name,
         frozenset({role}),
-        Record({"kind": one_of(name), "time": TIME, **base, **fields}, optional or {}),
-        numbered="statement_no" in base,
-        linked="link_no" in base,
+        Record({"kind": one_of(name), "time": TIME, **fields}, optional or {}),
+        numbered="statement_no" in fields,
+        linked="link_no" in fields,
         private="private" in fields,
     )
+
+
+def _numbered(name: str, fields: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Kind:
+    return _kind(name, KeyRole.INSTANCE, {**_NUMBERED, **fields}, optional)
+
+
+def _linked(name: str, fields: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Kind:
+    return _kind(name, KeyRole.INSTANCE, {**_LINKED, **fields}, optional)
 
 
 _ALL = (
@@ -192,6 +192,7 @@ _ALL = (
         "instance_start",
         KeyRole.NODE,
         {
+            **_NUMBERED,
             "boot_no": POSITIVE,
             "draws_in_flight_max": POSITIVE,
             "manifest": HASH,
@@ -202,30 +203,20 @@ _ALL = (
             "store_epoch": ULID,
             "worker": INTEGER,
         },
-        base=_NUMBERED,
         optional={"checkpoint": CHECKPOINT, "previous_boot": _BOOT},
     ),
     # --- numbered, under an instance key --------------------------------------------------------------------------
-    _kind("instance_end", KeyRole.INSTANCE, {"last_draw_no": INTEGER, "reason": CODE}, base=_NUMBERED),
-    _kind(
-        "instance_lost",
-        KeyRole.INSTANCE,
-        {"lost": _BOOT, "reason": CODE},
-        base=_NUMBERED,
-    ),
-    _kind("draw_window", KeyRole.INSTANCE, {"draws_in_flight_max": POSITIVE}, base=_NUMBERED),
-    _kind(
+    _numbered("instance_end", {"last_draw_no": INTEGER, "reason": CODE}),
+    _numbered("instance_lost", {"lost": _BOOT, "reason": CODE}),
+    _numbered("draw_window", {"draws_in_flight_max": POSITIVE}),
+    _numbered(
         "discarded_draw",
-        KeyRole.INSTANCE,
         {"draw_no": POSITIVE, "reason": CODE, "reseed_counter": POSITIVE, "transcript": Text(r"([0-9a-f]{2}){1,4096}")},
-        base=_NUMBERED,
         optional={"round_id": ULID},
     ),
-    _kind(
+    _numbered(
         "event",
-        KeyRole.INSTANCE,
         {"code": CODE},
-        base=_NUMBERED,
         optional={
             "actor": NAME,
             "after": Text(r"[ -!#-\[\]-~]{0,200}"),
@@ -236,16 +227,10 @@ _ALL = (
             "subject": Text(r"[ -!#-\[\]-~]{1,200}"),
         },
     ),
-    _kind(
-        "artifact",
-        KeyRole.INSTANCE,
-        {"bytes": POSITIVE, "name": Text(r"[a-z0-9][a-z0-9._/-]{0,127}"), "sha256": HASH},
-        base=_NUMBERED,
-    ),
+    _numbered("artifact", {"bytes": POSITIVE, "name": Text(r"[a-z0-9][a-z0-9._/-]{0,127}"), "sha256": HASH}),
     # --- numbered, the rounds of a table --------------------------------------------------------------------------
-    _kind(
+    _numbered(
         "table_round",
-        KeyRole.INSTANCE,
         {
             "betting_close_time": TIME,
             "betting_ms": INTEGER,
@@ -265,25 +250,20 @@ _ALL = (
             "table": NAME,
             "table_round_no": POSITIVE,
         },
-        base=_NUMBERED,
     ),
-    _kind(
+    _numbered(
         "table_seats",
-        KeyRole.INSTANCE,
         {"round_id": ULID, "salt": HASH, "seats": POSITIVE, "table_round": HASH},
-        base=_NUMBERED,
     ),
-    _kind("table_deal", KeyRole.INSTANCE, {"commitment": HASH, "deal": TABLE_DEAL, "round_id": ULID}, base=_NUMBERED),
-    _kind(
+    _numbered("table_deal", {"commitment": HASH, "deal": TABLE_DEAL, "round_id": ULID}),
+    _numbered(
         "table_final",
-        KeyRole.INSTANCE,
         {
             "round_id": ULID,
             "status": one_of("settled", "void"),
             "table_round": HASH,
             "windows": Array(WINDOW, 64),
         },
-        base=_NUMBERED,
         optional={
             "cards": TABLE_CARDS,
             "deal": HASH,
@@ -295,9 +275,8 @@ _ALL = (
         },
     ),
     # --- numbered and linked to a session -------------------------------------------------------------------------
-    _kind(
+    _linked(
         "session_open",
-        KeyRole.INSTANCE,
         {
             "currency": CURRENCY,
             "jurisdiction": RULES,
@@ -306,16 +285,14 @@ _ALL = (
             "ruleset": RULES,
             "test_regulator": Flag(),
         },
-        base=_LINKED,
         optional={
             "funding": one_of("seamless"),
             "limits": Record({}, {"duration_ms": POSITIVE, "loss_minor": POSITIVE, "stake_minor": POSITIVE}),
             "table": NAME,
         },
     ),
-    _kind(
+    _linked(
         "purchase",
-        KeyRole.INSTANCE,
         {
             "amount_minor": POSITIVE,
             "balance_after_minor": INTEGER,
@@ -325,22 +302,18 @@ _ALL = (
             "private": HASH,
             "purchase_no": POSITIVE,
         },
-        base=_LINKED,
     ),
-    _kind(
+    _linked(
         "transfer",
-        KeyRole.INSTANCE,
         {
             "amount_minor": INTEGER,
             "direction": one_of("debit", "credit"),
             "round_id": ULID,
             "transaction_id": ULID,
         },
-        base=_LINKED,
     ),
-    _kind(
+    _linked(
         "round_opening",
-        KeyRole.INSTANCE,
         {
             "balance_after_minor": INTEGER,
             "balance_before_minor": POSITIVE,
@@ -350,11 +323,9 @@ _ALL = (
             "seat": SEAT,
             "round_no": POSITIVE,
         },
-        base=_LINKED,
     ),
-    _kind(
+    _linked(
         "round_final",
-        KeyRole.INSTANCE,
         {
             "actions": Array(TAKEN, 8),
             "actions_hash": HASH,
@@ -368,7 +339,6 @@ _ALL = (
             "staked_minor": POSITIVE,
             "status": one_of("settled", "void"),
         },
-        base=_LINKED,
         optional={
             "cards": CARDS,
             "deck": Array(CARD, 52),
@@ -379,9 +349,8 @@ _ALL = (
             "void": VOID,
         },
     ),
-    _kind(
+    _linked(
         "seat_opening",
-        KeyRole.INSTANCE,
         {
             "balance_after_minor": INTEGER,
             "balance_before_minor": POSITIVE,
@@ -390,11 +359,9 @@ _ALL = (
             "round_no": POSITIVE,
             "seat": BOX_SEAT,
         },
-        base=_LINKED,
     ),
-    _kind(
+    _linked(
         "seat_final",
-        KeyRole.INSTANCE,
         {
             "actions": Array(TAKEN, 8),
             "actions_hash": HASH,
@@ -410,7 +377,6 @@ _ALL = (
             "status": one_of("settled", "void"),
             "table_final": HASH,
         },
-        base=_LINKED,
         optional={
             "hole_cards": Array(CARD, 2),
             "outcome": SEAT_OUTCOME,
@@ -418,9 +384,8 @@ _ALL = (
             "would_have_outcome": SEAT_OUTCOME,
         },
     ),
-    _kind(
+    _linked(
         "participation_end",
-        KeyRole.INSTANCE,
         {
             "bought_minor": POSITIVE,
             "paid_out_minor": INTEGER,
@@ -430,9 +395,8 @@ _ALL = (
             "rounds": INTEGER,
             "staked_minor": INTEGER,
         },
-        base=_LINKED,
     ),
-    _kind("session_close", KeyRole.INSTANCE, {"reason": CODE, "rounds": INTEGER}, base=_LINKED),
+    _linked("session_close", {"reason": CODE, "rounds": INTEGER}),
     # --- without a number -----------------------------------------------------------------------------------------
     _kind("root_key", KeyRole.ROOT, {"public_key": HASH}, optional={"previous": HASH}),
     _kind("node_key", KeyRole.ROOT, {"development": Flag(), "node": NAME, "public_key": HASH}),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgs.core.errors import FormatError
-from rgs.core.statements.canonical import format_canonical, parse_canonical
+from rgs.core.statements.canonical import format_canonical, parse_canonical, verify_length
 from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
 from rgs.core.statements.kinds import CODE, CURRENCY, HASH, NAME
 from rgs.core.statements.shapes import Array, Record, Text, check_shape
@@ -57,10 +57,7 @@ def format_line(line: ExportLine) -> bytes:
 
 def parse_line(data: bytes) -> ExportLine:
     """The line of `data` (no line feed); FormatError unless it is in its one form. The envelope is not parsed."""
-    if len(data) > LINE_BYTES_MAX:
-        raise FormatError(
-            f"line of {len(data)} bytes is longer than {LINE_BYTES_MAX}", limit=LINE_BYTES_MAX, value=len(data)
-        )
+    verify_length("line", data, LINE_BYTES_MAX)
     cut = data.find(_MIDDLE)
     if not data.startswith(_HEAD) or cut < 0 or not data.endswith(b"}"):
         raise FormatError("not an export line")

@@ -84,11 +84,7 @@ class Hours:
 
 def parse_hours(rows: CheckedRows) -> Hours:
     """Return the opening hours of the table `[hours]`; raise RulesetError naming the row."""
-    zone = rows.text("zone")
-    try:
-        load_zone(zone)
-    except FormatError as error:
-        raise rows.refusal("zone", error.message) from error
+    zone = rows.parsed("zone", load_zone).key
     spans = tuple(span for row in rows.tables("spans") for span in _spans(row))
     rows.close()
     return Hours(zone, spans)

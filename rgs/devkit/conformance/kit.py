@@ -25,6 +25,8 @@ from rgs.core.errors import UnavailableError
 from rgs.node.clock import monotonic_ms
 
 NO_ANSWER: Final = "no answer"
+_PIPED_WIDTH: Final = 1_000
+"""Columns of a table that no terminal shows."""
 _SILENT: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 
 Kit = TypeVar("Kit")
@@ -168,7 +170,7 @@ def demand_accepted(answered: Answered) -> Any:
 
 
 def print_table(title: str, results: Sequence[CheckResult]) -> None:
-    """Print the results as a table, and a line of counts."""
+    """Print the results as a table, and a line of counts. In a pipe or a file no row is wrapped."""
     table = Table(title=title, title_justify="left", show_lines=False)
     for column in ("check", "verdict", "what the contract says / what was found"):
         table.add_column(column, overflow="fold")
@@ -176,6 +178,8 @@ def print_table(title: str, results: Sequence[CheckResult]) -> None:
         style = {CheckVerdict.FAILED: "bold red", CheckVerdict.SKIPPED: "yellow"}.get(result.verdict, "green")
         table.add_row(result.name, f"[{style}]{result.verdict}[/]", result.why or result.says)
     console = Console()
+    if not console.is_terminal:
+        console.width = _PIPED_WIDTH
     console.print(table)
     counts = {verdict: sum(result.verdict is verdict for result in results) for verdict in CheckVerdict}
     console.print(f"{len(results)} checks: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))

@@ -15,7 +15,7 @@ from typing import Any, Final
 from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.player import DemoError, PlayedSession, verify_figures
 from rgs.devkit.demo.reconcile import run_command
-from rgs.devkit.processes.witness import WitnessProcess
+from rgs.devkit.processes.server import WitnessProcess
 from rgs.node.config import CONFIG_FILE, Config
 from rgs.node.files import PUBLIC_MODE, write_new, write_whole
 from rgs.node.log_folder import leave_log, vkey_now

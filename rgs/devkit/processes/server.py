@@ -1,8 +1,9 @@
-"""`rgs serve` as a child process, for the demo and for tests."""
+"""`rgs serve` and `rgs witness serve` as child processes, for the demo and for tests."""
 
 from __future__ import annotations
 
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import Final
@@ -46,6 +47,15 @@ class ServerProcess(Child):
                     return
                 time.sleep(_PAUSE_S)
         raise self._failure(f"did not serve within {START_S} s")
+
+
+class WitnessProcess(Child):
+    """A witness at `address`, of a folder that `rgs witness init` has made."""
+
+    def __init__(self, folder: Path, output: Path, address: str = "") -> None:
+        self.address = address or free_address()
+        command = [sys.executable, "-m", "rgs", "witness", "serve", str(folder), "--listen", self.address]
+        super().__init__("the witness", output, command, f"witness on {self.address}")
 
 
 def free_address() -> str:

@@ -19,14 +19,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.adapters.embedded.regulator import EmbeddedRegulator
 from rgs.adapters.grpc.regulator import ALIGNMENT_RUNNING, DOMAIN, REFUSALS
-from rgs.core.errors import (
-    FormatError,
-    InvalidFieldError,
-    JurisdictionError,
-    ParticipationEndedError,
-    ParticipationOpenError,
-    RgsError,
-)
+from rgs.core import errors
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError, copied
 from rgs.ports import regulator as port
@@ -40,6 +33,7 @@ _FOREIGN: Final = "X"
 """First character of an id that was never issued."""
 
 State = TypeVar("State")
+Answer = TypeVar("Answer", bound=Message)
 
 
 class SimulatedRegulator(Simulator):
@@ -118,7 +112,7 @@ class SimulatedRegulator(Simulator):
         end = copied(port.ParticipationEnd, request, end_ms=self._time(request.end_time, call, request))
         try:
             await self._book.end_participation(end)
-        except ParticipationEndedError:
+        except errors.ParticipationEndedError:
             if not self._commit_if_due(call, Fault.ENDS_TWICE, request):
                 raise
         return pb.EndParticipationResponse()
@@ -132,7 +126,7 @@ class SimulatedRegulator(Simulator):
             stage.available_bonus_minor or stage.staked_bonus_minor or stage.returned_bonus_minor
             for stage in request.stages
         ):
-            raise InvalidFieldError("this system keeps no bonus money", field="stages")
+            raise errors.InvalidFieldError("this system keeps no bonus money", field="stages")
         if self._commit_if_due(call, Fault.CHANGED_HASH, request):
             stages = [replace(stage, final_hash=stage.final_hash[::-1]) for stage in stages]
         await self._book.report_stages(request.transaction_id, stages)
@@ -149,7 +143,7 @@ class SimulatedRegulator(Simulator):
             await self._book.close_session(
                 port.SessionClose(request.transaction_id, request.regulator_session_id, close_ms)
             )
-        except ParticipationOpenError:
+        except errors.ParticipationOpenError:
             if not self._commit_if_due(call, Fault.CLOSES_SEATED, request):
                 raise
         return pb.CloseSessionResponse()
@@ -164,30 +158,13 @@ class SimulatedRegulator(Simulator):
         state = await self._read(lambda book: book.session(request.regulator_session_id))
         if state is None:
             raise WireError(port.Rejection.UNKNOWN_SESSION, "there is no such session")
-        return pb.GetSessionResponse(
-            regulator_session_id=state.regulator_session_id,
-            reference=state.reference,
-            operator=state.operator,
-            seated=state.seated,
-            closed=bool(state.closed),
-        )
+        return _shown(pb.GetSessionResponse, state)
 
     async def _get_participation(self, request: pb.GetParticipationRequest, _call: Call) -> pb.GetParticipationResponse:
         state = await self._read(lambda book: book.participation(request.regulator_participation_id))
         if state is None:
             raise WireError(port.Rejection.UNKNOWN_PARTICIPATION, "there is no such participation")
-        return pb.GetParticipationResponse(
-            regulator_participation_id=state.regulator_participation_id,
-            regulator_session_id=state.regulator_session_id,
-            reference=state.reference,
-            player=state.player,
-            purchases=state.purchases,
-            stages=state.stages,
-            bought_minor=state.bought_minor,
-            staked_minor=state.staked_minor,
-            returned_minor=state.returned_minor,
-            ended=bool(state.ended),
-        )
+        return _shown(pb.GetParticipationResponse, state)
 
     async def _read(self, read: Callable[[RegulatorTransaction], State]) -> State:
         def poll() -> State:
@@ -201,7 +178,7 @@ class SimulatedRegulator(Simulator):
     def _time(self, timestamp: Timestamp, call: Call, request: Any) -> int:
         """The time in a message; with `future_dates`, at most the time of the clock."""
         if not timestamp.seconds:
-            raise InvalidFieldError("a time is missing", field="time")
+            raise errors.InvalidFieldError("a time is missing", field="time")
         time_ms, now_ms = timestamp.ToMilliseconds(), self._now_ms()
         return now_ms if time_ms > now_ms and self._commit_if_due(call, Fault.FUTURE_DATES, request) else time_ms
 
@@ -231,9 +208,14 @@ class SimulatedRegulator(Simulator):
             response.transaction_id, response.test_regulator = transaction_id, self._test_regulator
         return response
 
-    def _reason(self, error: RgsError, _request: Any) -> str:
+    def _reason(self, error: errors.RgsError, _request: Any) -> str:
         if rejection := error.metadata.get("rejection", ""):
             return rejection
-        if isinstance(error, JurisdictionError):
+        if isinstance(error, errors.JurisdictionError):
             return port.Rejection.JURISDICTION_REFUSED
-        return port.Rejection.INVALID_FIELD if isinstance(error, InvalidFieldError | FormatError) else ""
+        return port.Rejection.INVALID_FIELD if isinstance(error, errors.InvalidFieldError | errors.FormatError) else ""
+
+
+def _shown(kind: type[Answer], state: object) -> Answer:
+    """The answer that shows a row of the book, by the names of its fields."""
+    return kind(**{field.name: getattr(state, field.name) for field in kind.DESCRIPTOR.fields})

@@ -21,15 +21,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.adapters.embedded.wallet import EmbeddedWallet, entered_of
 from rgs.adapters.grpc.wallet import DOMAIN, REFUSALS, TRANSACTION_UNKNOWN
-from rgs.core.errors import (
-    FormatError,
-    IdempotencyConflictError,
-    InsufficientFundsError,
-    InvalidFieldError,
-    RgsError,
-    TransactionRolledBackError,
-    WalletRefusedError,
-)
+from rgs.core import errors
 from rgs.core.times import parse_time
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 from rgs.devkit.simulators.serving import SimulatedMethod, Simulator, WireError, copied
@@ -45,12 +37,12 @@ EXPIRED: Final = "expired"
 _ROUND_MINOR: Final = 100
 
 _PURPOSES: Final = {pb.TransferPurpose.Value(f"TRANSFER_PURPOSE_{one.name}"): one for one in TransferPurpose}
-_REASON_OF: Final[tuple[tuple[type[RgsError], str], ...]] = (
-    (IdempotencyConflictError, "TRANSACTION_CONFLICT"),
-    (TransactionRolledBackError, "TRANSACTION_ROLLED_BACK"),
-    (InsufficientFundsError, "INSUFFICIENT_FUNDS"),
-    (InvalidFieldError, "INVALID_FIELD"),
-    (FormatError, "INVALID_FIELD"),
+_REASON_OF: Final[tuple[tuple[type[errors.RgsError], str], ...]] = (
+    (errors.IdempotencyConflictError, "TRANSACTION_CONFLICT"),
+    (errors.TransactionRolledBackError, "TRANSACTION_ROLLED_BACK"),
+    (errors.InsufficientFundsError, "INSUFFICIENT_FUNDS"),
+    (errors.InvalidFieldError, "INVALID_FIELD"),
+    (errors.FormatError, "INVALID_FIELD"),
 )
 
 
@@ -134,7 +126,7 @@ class SimulatedWallet(Simulator):
             return await self._again(self._book.debit, requested)
         try:
             return await self._book.debit(requested)
-        except TransactionRolledBackError:
+        except errors.TransactionRolledBackError:
             if not self._commit_if_due(call, Fault.LATE_DEBIT, transfer):
                 raise
             return await self._again(self._book.debit, requested)
@@ -201,7 +193,7 @@ class SimulatedWallet(Simulator):
         await self._open_account(transfer.operator, transfer.player)
         purpose = _PURPOSES.get(transfer.purpose)
         if purpose is None:
-            raise InvalidFieldError("unknown purpose", field="purpose", value=transfer.purpose)
+            raise errors.InvalidFieldError("unknown purpose", field="purpose", value=transfer.purpose)
         requested = copied(Transfer, transfer, purpose=purpose)
         if transfer.amount_minor > 0:  # the book refuses any other, unless a fault accepts it
             check(requested)
@@ -219,7 +211,7 @@ class SimulatedWallet(Simulator):
         account = {"operator": operator, "player": player, "currency": self._currency}
         try:
             await self._book.get_balance(**account)
-        except WalletRefusedError:
+        except errors.WalletRefusedError:
             await self._book.open_account(**account, balance_minor=self._opening_minor)
 
     async def _entries(self, request: Any) -> tuple[WalletEntry | None, WalletEntry | None]:
@@ -275,8 +267,8 @@ class SimulatedWallet(Simulator):
     def _commit_if_due(self, call: Call, fault: Fault, transfer: pb.Transfer) -> bool:
         return self.faults.commit_if_due(call, fault, transfer.transaction_id)
 
-    def _reason(self, error: RgsError, request: Any) -> str:
-        if isinstance(error, WalletRefusedError):
+    def _reason(self, error: errors.RgsError, request: Any) -> str:
+        if isinstance(error, errors.WalletRefusedError):
             transfer = getattr(request, "transfer", request)
             refusal = error.metadata["refusal"]
             has_account = refusal == "ACCOUNT_UNKNOWN" and not transfer.player.startswith(UNKNOWN)

@@ -7,7 +7,7 @@ as a statement of the session fails a check.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -112,10 +112,7 @@ class GameScreen:
         amount_minor = self._amount(answer)
         if amount_minor is None:
             return
-        request = self._client.requests.buy(session, amount_minor)
-        bought = self._send(self._client.sessions.BuyParticipation, request)
-        self._session = bought.session
-        self._verify(bought.statement)
+        self._change(self._client.sessions.BuyParticipation, self._client.requests.buy(session, amount_minor))
 
     def _leave(self) -> None:
         """Offer to return the balance and close the session. LeftError if it is to stay open."""
@@ -127,16 +124,13 @@ class GameScreen:
             case "back":
                 return
         if session.participation_id:
-            ended = self._send(self._client.sessions.EndParticipation, self._client.requests.end(session))
-            self._session = ended.session
-            self._verify(ended.statement)
+            self._change(self._client.sessions.EndParticipation, self._client.requests.end(session))
         if not self.is_broken:
             self._close()
 
     def _close(self) -> None:
-        closed = self._send(self._client.sessions.CloseSession, self._client.requests.close(self._session))
-        view = self._session = closed.session
-        self._verify(closed.statement)
+        self._change(self._client.sessions.CloseSession, self._client.requests.close(self._session))
+        view = self._session
         bought, staked, returned, back = (
             format_money(amount, view.currency)
             for amount in (view.bought_minor, view.staked_minor, view.returned_minor, view.paid_out_minor)
@@ -230,6 +224,12 @@ class GameScreen:
                 self._prompt.say(line(result, "yellow"), self._words("say.may_have_happened"))
                 if self._prompt.choose("again", "give_up") == "give_up":
                     raise LeftError from None
+
+    def _change(self, method: grpc.UnaryUnaryMultiCallable[Any, Any], request: Message) -> None:
+        """Send a change of the session, take its new state, and verify the statement of the change."""
+        answer = self._send(method, request)
+        self._session = answer.session
+        self._verify(answer.statement)
 
     def _refresh(self, session_id: str) -> None:
         session = self._client.call(self._client.sessions.GetSession, GetSessionRequest(session_id=session_id)).session

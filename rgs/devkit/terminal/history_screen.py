@@ -22,14 +22,9 @@ from rgs.devkit.terminal.i18n import Choice
 from rgs.devkit.terminal.prompt import Prompt
 from rgs.devkit.terminal.proof import Keys, RoundProof
 from rgs.devkit.terminal.screen import line, table_of
+from rgs.v1 import history_pb2 as pb
 from rgs.v1.catalog_pb2 import Game
 from rgs.v1.common_pb2 import DecidedBy, Phase, RoundStatus, RoundView
-from rgs.v1.history_pb2 import (
-    GetRoundRecordRequest,
-    ListRoundsRequest,
-    RoundRecord,
-    RoundSummary,
-)
 
 ROWS: Final = 9
 """Rounds on each page: a digit is the key of each."""
@@ -51,7 +46,7 @@ class HistoryScreen:
         """Show pages and rounds until the player goes back. CallError, InputEndedError."""
         tokens = [""]
         while True:
-            request = ListRoundsRequest(player=self._player, page_size=ROWS, page_token=tokens[-1])
+            request = pb.ListRoundsRequest(player=self._player, page_size=ROWS, page_token=tokens[-1])
             page = self._client.call(self._client.history.ListRounds, request)
             self._prompt.clear()
             self._prompt.say(self._list(page.rounds, len(tokens)), "")
@@ -86,15 +81,15 @@ class HistoryScreen:
 
     # --- one round ----------------------------------------------------------------------------------------------------
 
-    def _show(self, row: RoundSummary) -> None:
-        request = GetRoundRecordRequest(round_id=row.round_id)
+    def _show(self, row: pb.RoundSummary) -> None:
+        request = pb.GetRoundRecordRequest(round_id=row.round_id)
         record = self._client.call(self._client.history.GetRoundRecord, request).records[0]
         self._prompt.clear()
         self._prompt.say(self._record(record), "")
         while self._prompt.choose("verify", "back", default="back") == "verify":
             self._prompt.say(*self._proved(record), "")
 
-    def _record(self, record: RoundRecord) -> RenderableType:
+    def _record(self, record: pb.RoundRecord) -> RenderableType:
         words, screen, row, round_ = self._prompt.words, self._prompt.screen, record.summary, record.round
         game = self._games[row.game].family if row.game in self._games else ""
         status = words.known(f"past.status.{RoundStatus.Name(row.status).removeprefix('ROUND_STATUS_')}", "?")
@@ -132,7 +127,7 @@ class HistoryScreen:
 
     # --- its proof ----------------------------------------------------------------------------------------------------
 
-    def _proved(self, record: RoundRecord) -> list[RenderableType]:
+    def _proved(self, record: pb.RoundRecord) -> list[RenderableType]:
         """The steps of the proof, or the step that fails."""
         try:
             proof = RoundProof(self._client, self._keys, record)
@@ -149,7 +144,7 @@ class HistoryScreen:
             self._prompt.screen.verified([proof.opening, proof.final], anchored=self._keys.anchored),
         ]
 
-    def _steps(self, proof: RoundProof, record: RoundRecord) -> list[str]:
+    def _steps(self, proof: RoundProof, record: pb.RoundRecord) -> list[str]:
         words, body = self._prompt.words, proof.final.body
         root, instance = f"{self._keys.root[:_HASH_SHOWN]}…", proof.opening.body["instance"]
         steps = [words("proof.step.key", root=root, instance=instance)]

@@ -14,30 +14,15 @@ from typing import Any, Final
 
 import grpc
 
+from rgs.core import statements
 from rgs.core.errors import VerificationError
-from rgs.core.replay import KeyBook, Rulebook
+from rgs.core.replay import KeyBook, Rulebook, sessions
 from rgs.core.replay.checks import KEY, SESSION, Check
 from rgs.core.replay.finals import verify_final
 from rgs.core.replay.openings import verify_opening
 from rgs.core.replay.reading import Statement, read_statement
 from rgs.core.replay.scope import NumberSequence
 from rgs.core.replay.seats import OpenSeat, read_seat
-from rgs.core.replay.sessions import (
-    Chain,
-    verify_participation_end,
-    verify_purchase,
-    verify_session_close,
-    verify_session_open,
-    verify_transfer,
-)
-from rgs.core.statements import (
-    ExportLine,
-    format_line,
-    leaf_hash,
-    parse_canonical,
-    parse_envelope,
-    parse_statement,
-)
 from rgs.core.statements.lines import format_key_bundle
 from rgs.devkit.client import CallError, Client
 from rgs.v1.audit_pb2 import GetStatementRequest, ListKeyStatementsRequest, ListStatementsRequest
@@ -64,7 +49,7 @@ class Keys:
 
     def read(self, stored: StoredStatement) -> Statement:
         """Parse a statement, with checks 1 to 5. VerificationError."""
-        _, body = parse_statement(parse_envelope(stored.envelope))
+        _, body = statements.parse_statement(statements.parse_envelope(stored.envelope))
         if body["instance"] not in self._instances:
             self._learn(body["instance"])
         return read_statement(_line(stored), self._book)
@@ -87,13 +72,13 @@ class SessionProof:
         self._keys = keys
         self._rulebook = Rulebook()
         self._session_id = session_id
-        self._chain = Chain(session_id, NumberSequence(is_whole=True, head=0))
+        self._chain = sessions.Chain(session_id, NumberSequence(is_whole=True, head=0))
         self._ids: dict[str, str] = {}
         self.links: list[Statement] = []
 
     def take(self, envelope: bytes) -> Statement:
         """Verify the next link, as it was received. VerificationError names the check that fails."""
-        request = GetStatementRequest(hash=leaf_hash(envelope))
+        request = GetStatementRequest(hash=statements.leaf_hash(envelope))
         stored = _stored(self._client, request, SESSION, "the server has not stored the statement that it sent")
         if stored.envelope != envelope:
             raise SESSION.failure("the statement that was sent differs from the stored one")
@@ -102,13 +87,13 @@ class SessionProof:
         else:
             self._verify(stored)
         link = self.links[-1]
-        if link.hash != leaf_hash(envelope).hex():
+        if link.hash != statements.leaf_hash(envelope).hex():
             raise SESSION.failure("the session has statements after the one that was sent")
         return link
 
     def catch_up(self) -> None:
         """Verify the session from its first link. VerificationError."""
-        self._chain = Chain(self._session_id, NumberSequence(is_whole=True, head=0))
+        self._chain = sessions.Chain(self._session_id, NumberSequence(is_whole=True, head=0))
         self.links = []
         request = ListStatementsRequest(session_id=self._session_id, page_size=_PAGE)
         for page in self._client.pages(self._client.audit.ListStatements, request):
@@ -137,20 +122,20 @@ class SessionProof:
         seat: OpenSeat | None = None
         match statement.kind.name:
             case "session_open":
-                verify_session_open(statement, self._rulebook)
+                sessions.verify_session_open(statement, self._rulebook)
             case "purchase":
-                verify_purchase(statement, chain, self._rulebook)
+                sessions.verify_purchase(statement, chain, self._rulebook)
             case "round_opening":
                 seat = read_seat(statement, self._rulebook)
                 verify_opening(statement, seat, chain, self._rulebook)
             case "round_final":
                 verify_final(statement, chain.seat, chain.is_seamless)
             case "transfer":
-                verify_transfer(statement, chain)
+                sessions.verify_transfer(statement, chain)
             case "participation_end":
-                verify_participation_end(statement, chain)
+                sessions.verify_participation_end(statement, chain)
             case "session_close":
-                verify_session_close(statement, chain)
+                sessions.verify_session_close(statement, chain)
             case "seat_opening" | "seat_final":
                 raise statement.failure(SESSION, "this client verifies the rounds of solo play, not those of a table")
             case name:
@@ -177,7 +162,7 @@ class RoundProof:
                 raise SESSION.failure(f"the session has no {kind} of round {record.summary.round_id}")
         self.opening, self.final = found["round_opening"], found["round_final"]
         for link, envelope in ((self.opening, record.opening), (self.final, record.final)):
-            if link.hash != leaf_hash(envelope).hex():
+            if link.hash != statements.leaf_hash(envelope).hex():
                 raise link.failure(SESSION, f"the {link.kind.name} of the history differs from the session's")
         row, view = record.summary, record.round
         opened = self.opening.body
@@ -225,5 +210,5 @@ def _stored(client: Client, request: GetStatementRequest, check: Check, otherwis
 
 
 def _line(stored: StoredStatement) -> bytes:
-    private = parse_canonical(stored.private) if stored.private else None
-    return format_line(ExportLine(stored.envelope, private))
+    private = statements.parse_canonical(stored.private) if stored.private else None
+    return statements.format_line(statements.ExportLine(stored.envelope, private))

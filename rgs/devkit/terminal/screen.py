@@ -23,18 +23,8 @@ from rgs.core.times import format_time
 from rgs.devkit.client import CallError
 from rgs.devkit.terminal.cards_art import CARD_ROWS, draw_cards, format_elapsed, hand_text
 from rgs.devkit.terminal.i18n import Choice, Words
+from rgs.v1 import common_pb2 as pb
 from rgs.v1.catalog_pb2 import Game, Paytable, ReturnFigure
-from rgs.v1.common_pb2 import (
-    OUTCOME_FOLD,
-    ROUND_STATUS_OPEN,
-    ROUND_STATUS_VOID,
-    Action,
-    BetResult,
-    Hand,
-    Outcome,
-    RoundView,
-    SessionView,
-)
 
 WIDTH: Final = 80
 _STYLES: Final = {"WIN": "green", "LOSE": "dim"}
@@ -51,7 +41,7 @@ class Screen:
 
     # --- a session and its round --------------------------------------------------------------------------------------
 
-    def header(self, session: SessionView, round_: RoundView | None) -> Panel:
+    def header(self, session: pb.SessionView, round_: pb.RoundView | None) -> Panel:
         """The head of every screen: R-1 (ids and game shown), R-3 (balance shown), F-3 (contents of the screen)."""
         ids, money = Table.grid(expand=True), Table.grid(expand=True)
         ids.add_row(
@@ -76,7 +66,7 @@ class Screen:
             width=WIDTH,
         )
 
-    def limits_left(self, session: SessionView) -> Iterator[RenderableType]:
+    def limits_left(self, session: pb.SessionView) -> Iterator[RenderableType]:
         """How much of each of the operator's limits is left; nothing if there are no limits."""
         left = []
         if session.HasField("loss_left_minor"):
@@ -88,9 +78,9 @@ class Screen:
         if left:
             yield line(self.words("say.limits", limits=", ".join(left)), "dim")
 
-    def felt(self, round_: RoundView, family: str, currency: str) -> Group:
+    def felt(self, round_: pb.RoundView, family: str, currency: str) -> Group:
         """Cards, hands and bets of the round: eight rows."""
-        is_open, plain = round_.status == ROUND_STATUS_OPEN, self.plain
+        is_open, plain = round_.status == pb.ROUND_STATUS_OPEN, self.plain
         dealer = draw_cards(round_.dealer_cards, _HOLE_CARDS, face_down=is_open, plain=plain)
         board = draw_cards(round_.board, _BOARD, plain=plain)
         mine = draw_cards(round_.hole_cards, _HOLE_CARDS, plain=plain)
@@ -111,7 +101,7 @@ class Screen:
         commitment = Text.assemble((f"  {self.words('felt.commitment')} {round_.commitment.hex()}", "dim"))
         return Group(*rows, bets, commitment)
 
-    def decisions(self, round_: RoundView, family: str, currency: str) -> Iterator[RenderableType]:
+    def decisions(self, round_: pb.RoundView, family: str, currency: str) -> Iterator[RenderableType]:
         """The legal actions with their cost, and the reason if one is not available."""
         text = Text("  ")
         for legal in round_.legal_actions:
@@ -131,30 +121,30 @@ class Screen:
         if round_.paused:
             yield line(self.words("say.paused", code=round_.malfunction_code or "-"), "bold yellow")
 
-    def outcome(self, round_: RoundView, family: str, currency: str) -> Group:
+    def outcome(self, round_: pb.RoundView, family: str, currency: str) -> Group:
         """The winner, and the result of every bet."""
         table = Table.grid(padding=(0, 3, 0, 0))
         for row in round_.settlement:
             stake, returned = (format_money(amount, currency) for amount in (row.stake_minor, row.returned_minor))
             back = Text.assemble((f"{self.words('outcome.back')} ", "dim"), returned, justify="right")
-            result = BetResult.Name(row.result).removeprefix("BET_RESULT_")
+            result = pb.BetResult.Name(row.result).removeprefix("BET_RESULT_")
             became = Text(self.words.known(f"result.{result}", "?"), _STYLES.get(result, ""))
             bet = Text(self.words.bet(family, row.bet), "dim")
             table.add_row(" ", bet, Text(stake, justify="right"), became, back)
         return Group(self._headline(round_, family, currency), table)
 
-    def action(self, family: str, action: Action.ValueType) -> Choice:
+    def action(self, family: str, action: pb.Action.ValueType) -> Choice:
         """Key and word of a decision in this game."""
-        return self.words.action(family, Action.Name(action).removeprefix("ACTION_"))
+        return self.words.action(family, pb.Action.Name(action).removeprefix("ACTION_"))
 
-    def _headline(self, round_: RoundView, family: str, currency: str) -> Text:
-        if round_.status == ROUND_STATUS_VOID:
+    def _headline(self, round_: pb.RoundView, family: str, currency: str) -> Text:
+        if round_.status == pb.ROUND_STATUS_VOID:
             return Text(f"  {self.words('outcome.void')}", "bold yellow")
         the_dealer = self.words.known(f"game.{family}.the_dealer", "the dealer")
-        key = f"outcome.{Outcome.Name(round_.outcome).removeprefix('OUTCOME_')}"
+        key = f"outcome.{pb.Outcome.Name(round_.outcome).removeprefix('OUTCOME_')}"
         text = Text("  ", "bold")
         text.append(self.words(key if self.words.has(key) else "outcome.ended", dealer=the_dealer))
-        if round_.outcome != OUTCOME_FOLD and not round_.dealer_qualifies:
+        if round_.outcome != pb.OUTCOME_FOLD and not round_.dealer_qualifies:
             # In the middle of a sentence the article has a small first letter.
             inside = the_dealer[0].lower() + the_dealer[1:]
             text.append(", " + self.words("outcome.not_qualified", dealer=inside))
@@ -239,7 +229,7 @@ class Screen:
     def _named(self, name: str, value: str, style: str = "", *, justify: Literal["left", "right"] = "left") -> Text:
         return Text.assemble((f"{self.words(f'head.{name}')} ", "dim"), (value, style), justify=justify)
 
-    def _hand(self, who: str, hand: Hand, width: int) -> Text:
+    def _hand(self, who: str, hand: pb.Hand, width: int) -> Text:
         if not hand.category:
             return Text()
         name = self.words.known(f"hand.{hand.category}", hand.category)

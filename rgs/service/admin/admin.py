@@ -49,13 +49,12 @@ _DONE = {RoundStatus.OPEN.value.encode(): RoundStatus.OPEN, RoundStatus.VOID.val
 """Stored answer for a round of a list -> the round's status after the order."""
 
 
-def check_code(text: str, field: str) -> str:
-    """A code in UPPER_SNAKE; InvalidFieldError naming the field otherwise."""
+def check_code(text: str, field: str) -> None:
+    """Raise InvalidFieldError naming the field unless the text is a code in UPPER_SNAKE."""
     if _CODE.fullmatch(text) is None:
         raise InvalidFieldError(
             f"{field} must be a code in UPPER_SNAKE, at most 63 characters", field=field, value=text[:80]
         )
-    return text
 
 
 @dataclass(frozen=True, slots=True)

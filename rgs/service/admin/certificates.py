@@ -71,7 +71,7 @@ class Certificates:
     admit: Callable[[Caller], None]
     refresh: Callable[[], Awaitable[None]]
 
-    _changes: int = field(default=-1, init=False)
+    _changes: int | None = field(default=None, init=False)
 
     async def list(self, *, removed_too: bool) -> list[PartyRow]:
         """The allow-list, oldest entry first."""

@@ -57,8 +57,8 @@ class CountedRegulator:
         self._regulator = regulator
         self._clock = clock
         self.failures = 0
-        self.failed_ms = 0
-        """When the last unanswered call was given up, by the monotonic clock."""
+        self.failed_ms: int
+        """When the last unanswered call was given up, by the monotonic clock. Read only while there are failures."""
 
     async def open_session(self, opening: regulator.SessionOpening) -> regulator.RegulatorSession:
         return await self._counted(self._regulator.open_session(opening))
@@ -137,7 +137,7 @@ class HealthMonitor:
     monitored: MonitoredParts
     node: str
 
-    _followed: int = field(default=-1, init=False)
+    _followed: int | None = field(default=None, init=False)
     """The store's count of switch changes at the last reading."""
     _unreported: list[tuple[Draft, tuple[Record, ...]]] = field(default_factory=list, init=False)
     """Events that are not signed yet, each with its records."""

@@ -116,7 +116,10 @@ class Outbox:
         held = await self.store.held_report(kind, subject)
         if held is None:
             raise NotFoundError(
-                f"nothing is held of {kind[:20]} {subject[:80]}", kind="report", field="subject", value=subject[:80]
+                f"no held report of kind {kind[:20]} and subject {subject[:80]}; ListHeldReports lists them",
+                kind="report",
+                field="subject",
+                value=subject[:80],
             )
         dropped: tuple[Record, ...] = ()
         if close_out:

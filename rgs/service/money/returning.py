@@ -54,7 +54,7 @@ class Returning:
             is_due = name not in self._probed
             self._probed.add(name)
         else:
-            is_due = _is_time(operation, now_ms) or reading.closings > self._before.get(name, -1)
+            is_due = _is_time(operation, now_ms) or reading.closings != self._before.get(name)
         if is_due:
             del self._known[name]
         return is_due

@@ -11,13 +11,7 @@ import hashlib
 import json
 from typing import Final
 
-from rgs.core.errors import (
-    IdempotencyConflictError,
-    OperationPendingError,
-    RgsError,
-    UnavailableError,
-    WalletUnavailableError,
-)
+from rgs.core import errors
 from rgs.core.ids import payout_id
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
@@ -84,11 +78,11 @@ def gap_ms(name: str, attempts: int) -> int:
     return plain * 3 // 4 + plain * chance // (2 << 32)
 
 
-async def report_next_attempt(store: Store, error: OperationPendingError, now_ms: int) -> None:
+async def report_next_attempt(store: Store, error: errors.OperationPendingError, now_ms: int) -> None:
     """Put into the error when the server tries the operation next. It does not help to ask again before."""
     operation = await store.operation(error.metadata["operation_id"])
-    wait_ms = 0 if operation is None else operation.next_ms - now_ms
-    error.metadata["retry_after_ms"] = str(max(GAP_FIRST_MS, wait_ms))
+    wait_ms = GAP_FIRST_MS if operation is None else max(GAP_FIRST_MS, operation.next_ms - now_ms)
+    error.metadata["retry_after_ms"] = str(wait_ms)
 
 
 class Transfers:
@@ -114,28 +108,28 @@ class Transfers:
         """Take the money. UnavailableError: it may have been taken. Another RgsError: it was not, and never will be."""
         try:
             return await self._wallet.debit(transfer, session_token=session_token)
-        except IdempotencyConflictError as conflict:
+        except errors.IdempotencyConflictError as conflict:
             return await self._standing(transfer, conflict)
 
     async def credit(self, transfer: Transfer) -> Receipt:
         """Give the money. Any RgsError: it is owed."""
         try:
             return await self._wallet.credit(transfer)
-        except IdempotencyConflictError as conflict:
+        except errors.IdempotencyConflictError as conflict:
             return await self._standing(transfer, conflict)
 
     async def rollback(self, transfer: Transfer) -> None:
         """Undo the debit, whether it arrived or not. UnavailableError: try again later."""
         try:
             await self._wallet.rollback(transfer)
-        except UnavailableError:
+        except errors.UnavailableError:
             raise
-        except RgsError as error:
+        except errors.RgsError as error:
             known = await self.known(transfer)
             if known is None or known.status not in _GONE:
                 raise contradiction(transfer, error) from None
 
-    async def _standing(self, transfer: Transfer, conflict: RgsError) -> Receipt:
+    async def _standing(self, transfer: Transfer, conflict: errors.RgsError) -> Receipt:
         known = await self.known(transfer)
         if known is None or known.status not in _STANDS:
             raise contradiction(transfer, conflict)
@@ -147,9 +141,9 @@ def is_standing(known: Receipt | None) -> bool:
     return known is not None and known.status in _STANDS
 
 
-def contradiction(transfer: Transfer, error: RgsError) -> WalletUnavailableError:
+def contradiction(transfer: Transfer, error: errors.RgsError) -> errors.WalletUnavailableError:
     """The error for an answer that contradicts an earlier one: it counts as no answer, and the call is repeated."""
-    return WalletUnavailableError(
+    return errors.WalletUnavailableError(
         f"the wallet answers {error.reason} for {transfer.transaction_id}, and does not know that transaction",
         transaction_id=transfer.transaction_id,
         refusal=error.reason,

@@ -39,11 +39,21 @@ _RULES = {
     ),
 }
 
-_RANK_NAMES = (
-    *("twos", "threes", "fours", "fives", "sixes", "sevens", "eights"),
-    *("nines", "tens", "jacks", "queens", "kings", "aces"),
-)
-_RANKS = dict(zip("23456789TJQKA", _RANK_NAMES, strict=True))
+_RANKS = {
+    "2": "twos",
+    "3": "threes",
+    "4": "fours",
+    "5": "fives",
+    "6": "sixes",
+    "7": "sevens",
+    "8": "eights",
+    "9": "nines",
+    "T": "tens",
+    "J": "jacks",
+    "Q": "queens",
+    "K": "kings",
+    "A": "aces",
+}
 
 
 @dataclass(frozen=True, slots=True)

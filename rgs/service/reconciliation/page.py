@@ -30,7 +30,6 @@ def _template() -> Template:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     environment.filters["number"] = "{:,}".format

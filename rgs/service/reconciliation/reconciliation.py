@@ -126,8 +126,6 @@ class Reconciliation:
         work.mkdir(parents=True)
         try:
             done = _ReconciliationRun(request, keys, self, unfinished).run()
-            if request.out.exists():
-                request.out.rmdir()
             unfinished.rename(request.out)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -303,7 +301,7 @@ class _ReconciliationRun:
             )
 
     def _emit(self, found: Break) -> None:
-        document = json.dumps(break_document(found), sort_keys=True, separators=(",", ":"))
+        document = json.dumps(break_document(found), separators=(",", ":"))
         subject = found.subject.replace("\t", " ")
         row = (str(priority_of(found)), str(found.time_ms), subject, found.break_id, found.kind.value, document)
         self._rows.add("breaks", row)

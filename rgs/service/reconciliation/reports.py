@@ -165,7 +165,7 @@ class ReconciliationReports:
             raise ReportNotDoneError(
                 f"report {report_id} is {report.state}", field="report_id", value=report_id, state=report.state
             )
-        return self._shelf.entry(operator, "reports", report_id, "report_id")
+        return self._shelf.of(operator) / "reports" / report_id
 
     def _resolve(self, party: str, own: Path, folder: Path, settling: Settling) -> int:
         with _locked(own / ".resolving"):

@@ -19,12 +19,12 @@ from typing import Any, Final
 
 import asyncpg
 
-from rgs.core.statements import Signer
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import (
     Change,
     Draft,
     InstanceHandover,
+    NewInstance,
     RequestSeenError,
     SessionRaceError,
     Signed,
@@ -92,13 +92,10 @@ class Commits:
         """Draws that may be in flight at once, as the durable statements of the instance say."""
         return self._identity.draw_window
 
-    async def start(
-        self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
-        signer: Signer,
-    ) -> Signed:  # fmt: skip
+    async def start(self, new: NewInstance) -> Signed:
         """Insert the instance's row, in a slot of its own, and its statement 1."""
-        group = Group(SigningIdentity(instance, signer), 0)
-        signed = group.start(start, node_signer)
+        group = Group(SigningIdentity(new.instance, new.signer), 0)
+        signed = group.start(new.start, new.node_signer)
         slots: list[int] = []
 
         async def insert(link: Link) -> None:
@@ -107,11 +104,10 @@ class Commits:
             ((slot, previous, now_ms),) = await link.connection.fetch(texts.FREE_SLOT)
             if slot is None:
                 raise StoreAwayError("as many instances are alive in the store as there are slots", limit=SLOTS)
-            before = await link.connection.fetchrow(texts.BOOT_BEFORE, node, worker)
-            if before is not None and not before["alive"] and "previous_boot" not in start.body:
-                raise StoreAwayError(f"{before['instance']} has ended while {instance} was starting: start again")
-            row = (instance, node, boot_no, worker, start_ms, slot, previous, LEASE_FIRST_MS)
-            await link.connection.execute(texts.INSERT_INSTANCE, *row)
+            before = await link.connection.fetchrow(texts.BOOT_BEFORE, new.node, new.worker)
+            if before is not None and not before["alive"] and "previous_boot" not in new.start.body:
+                raise StoreAwayError(f"{before['instance']} has ended while {new.instance} was starting: start again")
+            await link.connection.execute(texts.INSERT_INSTANCE, *new.row, slot, previous, LEASE_FIRST_MS)
             slots[:] = [slot, await self._write(link, group, RowNumbers(slot, now_ms, previous), [])]
 
         try:
@@ -196,17 +192,7 @@ class Commits:
     async def _hand_over(
         self, link: Link, handover: InstanceHandover, ended: Group, numbers: RowNumbers
     ) -> tuple[Group, int]:
-        row = (
-            handover.instance,
-            handover.node,
-            handover.boot_no,
-            handover.worker,
-            handover.start_ms,
-            self._slot,
-            0,
-            LEASE_FIRST_MS,
-        )
-        await link.connection.execute(texts.INSERT_INSTANCE, *row)
+        await link.connection.execute(texts.INSERT_INSTANCE, *handover.row, self._slot, 0, LEASE_FIRST_MS)
         begun = ended.turned(handover)
         return begun, await self._write(link, begun, numbers, [])
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Self
 
-from rgs.core.statements import Signer
 from rgs.store.address import PostgresAddress
-from rgs.store.changes import Change, Draft, Signed, StoreError
+from rgs.store.changes import Change, NewInstance, Signed, StoreError
 from rgs.store.interface import INSTANCES, InstanceRow, Store
 from rgs.store.postgres import texts
 from rgs.store.postgres.commits import Commits
@@ -65,15 +64,9 @@ class PostgresStore(PostgresReads, Store):
     def draw_window(self) -> int:
         return self._commits.draw_window
 
-    async def start_instance(
-        self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
-        signer: Signer,
-    ) -> Signed:  # fmt: skip
-        signed = await self._commits.start(
-            instance=instance, node=node, boot_no=boot_no, worker=worker, start_ms=start_ms, start=start,
-            node_signer=node_signer, signer=signer,
-        )  # fmt: skip
-        await self.make_days(start_ms)
+    async def start_instance(self, new: NewInstance) -> Signed:
+        signed = await self._commits.start(new)
+        await self.make_days(new.start_ms)
         return signed
 
     async def apply(self, changes: list[Change]) -> Sequence[CommitOutcome]:

@@ -11,7 +11,7 @@ from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import RECOVERING
 from rgs.store.recovery import MARK, Import, shared_rows
 from rgs.store.rows import INSERT_ARTIFACT, REPORTS, ROUNDS, SESSIONS, STATEMENTS
-from rgs.store.sqlite.store import connect, holding, verify_schema
+from rgs.store.sqlite.store import connect, holding, transaction, verify_schema
 
 _INSERT_INSTANCE: Final = (
     "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms, end_ms)"
@@ -26,22 +26,20 @@ def import_gap(path: Path, gap: Import) -> None:
     """
     with holding(path), contextlib.closing(connect(path)) as db:
         verify_schema(db, path)
-        db.execute("BEGIN IMMEDIATE")
         try:
-            for text, rows in (
-                (_INSERT_INSTANCE, gap.instance_rows()),
-                (SESSIONS.insert, [SESSIONS.row(one) for one in gap.new_sessions.values()]),
-                (ROUNDS.insert, [ROUNDS.row(one) for one in gap.new_rounds.values()]),
-                *shared_rows(gap),
-                (STATEMENTS.insert, gap.statements),
-                (INSERT_ARTIFACT, [*gap.artifacts]),
-                (REPORTS.insert, gap.report_rows()),
-            ):
-                db.executemany(text, rows)
-            db.execute(MARK, (RECOVERING,))
-            db.execute("COMMIT")
+            with transaction(db):
+                for text, rows in (
+                    (_INSERT_INSTANCE, gap.instance_rows()),
+                    (SESSIONS.insert, [SESSIONS.row(one) for one in gap.new_sessions.values()]),
+                    (ROUNDS.insert, [ROUNDS.row(one) for one in gap.new_rounds.values()]),
+                    *shared_rows(gap),
+                    (STATEMENTS.insert, gap.statements),
+                    (INSERT_ARTIFACT, [*gap.artifacts]),
+                    (REPORTS.insert, gap.report_rows()),
+                ):
+                    db.executemany(text, rows)
+                db.execute(MARK, (RECOVERING,))
         except sqlite3.IntegrityError as error:
-            db.execute("ROLLBACK")
             raise StoreRefusedError(
                 f"the store has rows of its own where the log has others ({error}): nothing was imported", path=path
             ) from None

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from rgs.core.rounds import RoundStatus
-from rgs.core.statements import Signer
+from rgs.store import rows as sql
 from rgs.store.changes import (
     Change,
     Draft,
     InstanceHandover,
     InstanceLostError,
+    NewInstance,
     RequestSeenError,
     SessionRaceError,
     Signed,
@@ -37,37 +38,19 @@ from rgs.store.changes import (
 from rgs.store.group import Group, SigningIdentity, parted
 from rgs.store.interface import InstanceRow, Store, StoreReads
 from rgs.store.migrations import Migration, steps, verify_version
-from rgs.store.rows import (
-    ANSWERS,
-    END_INSTANCE,
-    INSERT_ARTIFACT,
-    INSERT_DAY,
-    INSERT_OPERATION,
-    INSERT_TOTALS,
-    ONE_ROW,
-    PRIVATES,
-    REPORTS,
-    ROUNDS,
-    SESSIONS,
-    STATE_CHANGED,
-    STATEMENTS,
-    UPDATE_ROUND,
-    UPDATE_SESSION,
-    texts_of,
-)
 from rgs.store.writer import CommitOutcome, Writer
 
 KIND: Final = "sqlite"
 FORGOTTEN_MAX: Final = 500
 """Stored answers that one transaction drops."""
 
-UPDATE_SESSION_WITHIN: Final = SESSIONS.update(within=("status",))
+UPDATE_SESSION_WITHIN: Final = sql.SESSIONS.update(within=("status",))
 """The update of a session that keeps its status: SQLite writes every index that has a column of the SET list, even
 where its value stays the same.
 """
-UPDATE_ROUND_WITHIN: Final = ROUNDS.update(within=("status", "end_ms"), is_versioned=True)
+UPDATE_ROUND_WITHIN: Final = sql.ROUNDS.update(within=("status", "end_ms"), is_versioned=True)
 """The same for a round that stays open."""
-_ROUND_STATUS: Final = [column.name for column in ROUNDS.moved].index("status")
+_ROUND_STATUS: Final = [column.name for column in sql.ROUNDS.moved].index("status")
 _INSERT_INSTANCE: Final = (
     "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms)"
     " VALUES (?, ?, ?, ?, 1, 0, 0, ?)"
@@ -114,20 +97,49 @@ def verify_schema(connection: sqlite3.Connection, path: Path) -> None:
     verify_version(found_version(connection), KIND, str(path))
 
 
+def open_verified(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection to a store that has the schema of this version. StoreRefusedError."""
+    if not path.is_file():
+        raise StoreRefusedError(f"there is no store at {path}: run `rgs init` first", path=path)
+    with contextlib.ExitStack() as opened:
+        try:
+            connection = connect(path, read_only=read_only)
+        except sqlite3.Error as error:
+            raise StoreRefusedError(f"{path} cannot be opened ({type(error).__name__})", path=path) from None
+        opened.callback(connection.close)
+        verify_schema(connection, path)
+        opened.pop_all()
+    return connection
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Under the write lock: committed when the block is left, undone by any exception."""
+    connection.execute("BEGIN IMMEDIATE")
+    with _rolled_back_on_error(connection):
+        yield
+        connection.execute("COMMIT")
+
+
+@contextlib.contextmanager
+def _rolled_back_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def create_store(path: Path, store_epoch: str) -> None:
     """Make a new, empty store, whole or without a table; StoreRefusedError if there is one."""
     if path.exists():
         raise StoreRefusedError(f"there is a store already at {path}", path=path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection = connect(path)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
+    with contextlib.closing(connect(path)) as connection, transaction(connection):
         _apply_steps(connection, steps(KIND))
         connection.execute("INSERT INTO meta (key, value) VALUES ('store_epoch', ?)", (store_epoch,))
         connection.execute("INSERT INTO meta (key, value) VALUES ('parties', '0')")
-        connection.execute("COMMIT")
-    finally:
-        connection.close()
     path.chmod(0o600)
 
 
@@ -138,14 +150,12 @@ def migrate_store(path: Path) -> tuple[int, int]:
     """
     if not path.is_file():
         raise StoreRefusedError(f"there is no store at {path}: run `rgs init` first", path=path)
-    with holding(path), contextlib.closing(connect(path)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with holding(path), contextlib.closing(connect(path)) as connection, transaction(connection):
         before, known = found_version(connection), steps(KIND)
         if not known[0].version <= before <= known[-1].version:
             verify_version(before, KIND, str(path))
         _apply_steps(connection, [step for step in known if step.version > before])
-        connection.execute("COMMIT")
-        return before, known[-1].version
+    return before, known[-1].version
 
 
 def rewrite(path: Path) -> None:
@@ -220,18 +230,12 @@ class SqliteStore(SqliteReads, Store):
         with contextlib.ExitStack() as opened:
             opened.callback(self._lock.close)
             _hold(self._lock, path)
-            try:
-                self._db = connect(path)
-                opened.callback(self._db.close)
-                reader = connect(path, read_only=True)
-                opened.callback(reader.close)
-            except sqlite3.Error as error:
-                raise StoreRefusedError(f"{path} cannot be opened ({type(error).__name__})", path=path) from None
-            verify_schema(reader, path)
+            self._db = open_verified(path)
+            opened.callback(self._db.close)
+            reader = open_verified(path, read_only=True)
             opened.pop_all()
         SqliteReads.__init__(self, reader)
         Store.__init__(self, Writer(self.apply, self._owe))
-        self.path = path
         self._identity = SigningIdentity()
         """Changed in the writer's thread only, after a commit."""
         self._owed: list[Draft] = []
@@ -254,17 +258,12 @@ class SqliteStore(SqliteReads, Store):
 
     # --- the life of this process in the store --------------------------------------------------------------------
 
-    async def start_instance(
-        self, *, instance: str, node: str, boot_no: int, worker: int, start_ms: int, start: Draft, node_signer: Signer,
-        signer: Signer,
-    ) -> Signed:  # fmt: skip
-        group = Group(SigningIdentity(instance, signer), 0)
-        signed = group.start(start, node_signer)
-        self._db.execute("BEGIN IMMEDIATE")
-        with self._rolled_back_on_error():
-            self._db.execute(_INSERT_INSTANCE, (instance, node, boot_no, worker, start_ms))
+    async def start_instance(self, new: NewInstance) -> Signed:
+        group = Group(SigningIdentity(new.instance, new.signer), 0)
+        signed = group.start(new.start, new.node_signer)
+        with transaction(self._db):
+            self._db.execute(_INSERT_INSTANCE, new.row)
             self._write(group, [])
-            self._db.execute("COMMIT")
         self._identity = group.identity
         return signed
 
@@ -331,7 +330,7 @@ class SqliteStore(SqliteReads, Store):
 
     def _transact(self, changes: list[Change]) -> list[CommitOutcome]:
         # 1. The write lock is held. The versions of the sessions that are to change.
-        with self._rolled_back_on_error():
+        with _rolled_back_on_error(self._db):
             owed = list(self._owed)
             group = Group(self._identity, self.large_win_minor)
             # 2. Numbers, signatures, rows.
@@ -349,9 +348,7 @@ class SqliteStore(SqliteReads, Store):
         return outcomes
 
     def _hand_over(self, handover: InstanceHandover, ended: Group) -> Group:
-        self._db.execute(
-            _INSERT_INSTANCE, (handover.instance, handover.node, handover.boot_no, handover.worker, handover.start_ms)
-        )
+        self._db.execute(_INSERT_INSTANCE, handover.row)
         begun = ended.turned(handover)
         self._write(begun, [])
         return begun
@@ -383,38 +380,38 @@ class SqliteStore(SqliteReads, Store):
     def _write(self, group: Group, forgotten: list[tuple[int]]) -> None:
         run = self._db.executemany
         for text, rows in (
-            (SESSIONS.insert, group.new_sessions),
-            (ROUNDS.insert, group.new_rounds),
-            (STATEMENTS.insert, group.statements),
-            (PRIVATES.insert, group.privates),
-            (ANSWERS.insert, group.answers),
-            (INSERT_OPERATION, group.operations),
-            (REPORTS.insert, group.reports),
-            (INSERT_DAY, group.day_rows()),
-            (INSERT_TOTALS, group.totals),
-            (INSERT_ARTIFACT, group.artifacts),
+            (sql.SESSIONS.insert, group.new_sessions),
+            (sql.ROUNDS.insert, group.new_rounds),
+            (sql.STATEMENTS.insert, group.statements),
+            (sql.PRIVATES.insert, group.privates),
+            (sql.ANSWERS.insert, group.answers),
+            (sql.INSERT_OPERATION, group.operations),
+            (sql.REPORTS.insert, group.reports),
+            (sql.INSERT_DAY, group.day_rows()),
+            (sql.INSERT_TOTALS, group.totals),
+            (sql.INSERT_ARTIFACT, group.artifacts),
             (_DELETE_REPORT, forgotten),
         ):
             if rows:
                 run(text, rows)
         for row in group.sessions:
             if self._db.execute(UPDATE_SESSION_WITHIN, row).rowcount != 1:
-                self._db.execute(UPDATE_SESSION, row)
+                self._db.execute(sql.UPDATE_SESSION, row)
         for record in group.records:
-            for text in texts_of(record):
+            for text in sql.texts_of(record):
                 done = self._db.execute(text, astuple(record))
-                if done.rowcount != 1 and isinstance(record, ONE_ROW):
+                if done.rowcount != 1 and isinstance(record, sql.ONE_ROW):
                     raise sqlite3.IntegrityError("records: what is to change is not there")
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
-            self._db.execute(STATE_CHANGED, ("switches",))
+            self._db.execute(sql.STATE_CHANGED, ("switches",))
         updated = 0
         for row in group.rounds:
-            text = UPDATE_ROUND_WITHIN if row[_ROUND_STATUS] == RoundStatus.OPEN.value else UPDATE_ROUND
+            text = UPDATE_ROUND_WITHIN if row[_ROUND_STATUS] == RoundStatus.OPEN.value else sql.UPDATE_ROUND
             updated += self._db.execute(text, row).rowcount
         if updated != len(group.rounds):
             raise sqlite3.IntegrityError("rounds: a round is not at the version below")
         self._verify_alive(group)
-        if group.ends and run(END_INSTANCE, group.ends).rowcount != len(group.ends):
+        if group.ends and run(sql.END_INSTANCE, group.ends).rowcount != len(group.ends):
             raise sqlite3.IntegrityError("instances: the instance to end is not alive")
 
     def _verify_alive(self, group: Group) -> None:
@@ -429,15 +426,6 @@ class SqliteStore(SqliteReads, Store):
             if self._db.execute(_SELECT_ENDED, (group.instance,)).fetchone() is not None:
                 raise InstanceLostError(f"instance {group.instance} has ended; nothing of it took effect")
             raise sqlite3.IntegrityError("instances: this instance is not alive in the store")
-
-    @contextlib.contextmanager
-    def _rolled_back_on_error(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
 
 
 def _failure_of(change: Change, error: Exception) -> Exception:

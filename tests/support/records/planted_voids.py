@@ -67,6 +67,7 @@ def foreseen() -> RecordFactory:
 def decided_while_paused() -> RecordFactory:
     factory, one, player = begun()
     factory.deal(one, [player], {"ante": 100})
+    factory.act(player, ["check"])
     malfunction = factory.pause(one, player)
     factory.act(player, ["check"])
     factory.void(one, player, malfunction=malfunction)

@@ -18,7 +18,7 @@ from rgs.core.sessions import Session, SessionStatus
 from rgs.core.statements import Ed25519Signer
 from rgs.ports.regulator import StageReport
 from rgs.store.address import PostgresAddress, StoreAddress
-from rgs.store.changes import Answer, Change, Draft, Operation, Signed
+from rgs.store.changes import Answer, Change, Draft, NewInstance, Operation, Signed
 from rgs.store.interface import StatementRow, Store
 from rgs.store.opening import open_reads, open_store
 from rgs.store.postgres.store import PostgresStore
@@ -43,14 +43,16 @@ def ulid(number: int) -> str:
 
 async def start_instance(store: Store, name: str = NAME, boot_no: int = 1) -> Signed:
     return await store.start_instance(
-        instance=name,
-        node="node-1",
-        boot_no=boot_no,
-        worker=0,
-        start_ms=1000 + boot_no,
-        start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}),
-        node_signer=NODE_KEY,
-        signer=INSTANCE_KEY,
+        NewInstance(
+            instance=name,
+            node="node-1",
+            boot_no=boot_no,
+            worker=0,
+            start_ms=1000 + boot_no,
+            start=Draft("instance_start", {"draws_in_flight_max": "8", "time": "then"}),
+            node_signer=NODE_KEY,
+            signer=INSTANCE_KEY,
+        )
     )
 
 

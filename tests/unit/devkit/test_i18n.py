@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rgs
+from certification.dispute_page import languages
 from rgs.api.errors import ERRORS
 from rgs.core.errors import FormatError, RgsError
 from rgs.core.games import FAMILIES
@@ -121,6 +122,20 @@ def test_every_game_has_a_word_for_each_bet_and_decision(words: Words) -> None:
         prefix = f"game.{game}.action."
         assert {key.removeprefix(prefix) for key in words.texts if key.startswith(prefix)} == names
         assert names <= {name.removeprefix("ACTION_") for name in Action.keys()}  # noqa: SIM118 - an enum of protobuf
+
+
+def test_the_page_of_a_dispute_has_the_same_words(words: Words) -> None:
+    """A player who has played in the terminal reads the same names on the page of a complaint."""
+    page = languages()[words.language]
+    for game in FAMILIES:
+        prefix = f"game.{game}.bet."
+        bets = {key.removeprefix(prefix): text for key, text in words.texts.items() if key.startswith(prefix)}
+        assert {bet: text.lower() for bet, text in page["bet"][game].items()} == {
+            bet: text.lower() for bet, text in bets.items()
+        }
+    assert page["hand"] == {category.text: words(f"row.{category.text}") for category in Category}
+    assert page["result"] == {result.lower(): words(f"result.{result}") for result in ("WIN", "LOSE", "PUSH")}
+    assert page["fact"]["commitment"].lower() == words("felt.commitment").lower()
 
 
 def test_a_bet_or_decision_that_is_not_known() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rgs.service.events import Events
+from rgs.service.events import EventCode, Events, event_draft
 from tests.support.service.harness import ServiceHarness, open_harness, read_statement
 from tests.support.service.oracles import stored_statements
 from tests.support.service.player import Player
@@ -78,3 +78,12 @@ async def test_a_node_that_begins_with_a_new_store_tells_no_change_of_its_config
         ("node-1", "a" * 64, "b" * 64),
         ("node-2", "", "a" * 64),
     ]
+
+
+def test_what_strangers_sent_is_told_in_printable_ascii_and_not_at_length() -> None:
+    printable = "".join(map(chr, range(0x20, 0x7F)))
+    kept = printable.replace('"', "?").replace("\\", "?")
+    for sent, found in ((printable, kept), ("a\tb\x7f\u00e9\n", "a?b???"), ("x" * 201, "x" * 200)):
+        draft = event_draft(EventCode.SERVER_FAULT, 0, after=sent, subject="")
+        assert draft.kind == "event"
+        assert draft.body == {"after": found, "code": "SERVER_FAULT", "time": "1970-01-01T00:00:00.000Z"}

@@ -8,6 +8,8 @@ from rgs.core.errors import IdempotencyConflictError, RetentionError
 from rgs.service.admin.erasure import Erasure
 from rgs.service.callers import Caller, Role
 from rgs.service.idempotency import CUTS, HOUR_MS, KEY, POLL_MS, SLACK_MS, Answers
+from rgs.store.changes import Change, MetaSet
+from tests.support.clocks import ManualClock
 from tests.support.service.guards import DAY_MS, UnsealedDeck, cleared, guard, poll
 from tests.support.service.harness import ServiceHarness, read_reply
 from tests.support.service.player import Player
@@ -167,3 +169,75 @@ async def test_after_going_back_the_cleaner_does_not_wait_for_the_time_that_was(
         assert len(requested) == 3 * 24 * 6
         assert requested[-1] > 0
         assert await harness.store.answer("op-1", "OpenSession", anna.sent[0][0].request_id) is None
+
+
+class Memory:
+    """As much of a store as the cleaner asks: one text, and what it was told to forget."""
+
+    def __init__(self, kept: str = "") -> None:
+        self.kept = kept
+        self.forgotten: list[tuple[int, int]] = []
+
+    async def lead(self, _duty: str) -> bool:
+        return True
+
+    async def meta(self, key: str) -> str:
+        assert key == KEY
+        return self.kept
+
+    async def commit(self, change: Change) -> None:
+        (record,) = change.records
+        assert isinstance(record, MetaSet)
+        self.kept = record.value
+
+    async def forget_answers(self, now_ms: int, before_ms: int) -> int:
+        self.forgotten.append((now_ms, before_ms))
+        return 0
+
+
+async def counted(memory: Memory, clock: ManualClock, *, times: int = 1) -> str:
+    answers = Answers(memory, clock, 24, "w")  # type: ignore[arg-type]
+    for number in range(times):
+        if number:
+            clock.tick(POLL_MS)
+        await answers.poll()
+    return memory.kept
+
+
+async def test_cuts_are_two_hours_apart_in_a_window_of_a_day() -> None:
+    clock, memory = ManualClock(), Memory()
+    start_ms = clock.now_ms()
+    assert await counted(memory, clock, times=12) == f"w {11 * POLL_MS} 0:{start_ms}"
+    memory.kept = ""
+    start_ms = clock.now_ms()
+    assert await counted(memory, clock, times=13) == (
+        f"w {12 * POLL_MS} 0:{start_ms} {12 * POLL_MS}:{start_ms + 12 * POLL_MS}"
+    )
+    assert {before_ms for _, before_ms in memory.forgotten} == {0}
+
+
+async def test_a_cut_of_this_very_moment_is_kept_and_one_of_the_future_is_not() -> None:
+    clock = ManualClock()
+    now_ms = clock.now_ms()
+    assert await counted(Memory(f"v 5000 0:{now_ms}"), clock) == f"w 5000 0:{now_ms}"
+    assert await counted(Memory(f"v 5000 0:{now_ms + 1}"), clock) == f"w 5000 5000:{now_ms}"
+
+
+async def test_of_the_cuts_that_are_due_the_newest_counts_and_stays() -> None:
+    clock = ManualClock()
+    clock.tick(3 * DAY_MS)
+    now_ms, hours = clock.now_ms(), 24 * HOUR_MS
+    due = [f"{number}:{now_ms - hours - 10 + number}" for number in range(3)]
+    memory = Memory(f"v {hours + 2} {due[0]} {due[1]} {due[2]} {hours}:{now_ms - 5}")
+    assert await counted(memory, clock) == f"w {hours + 2} {due[2]} {hours}:{now_ms - 5}"
+    assert memory.forgotten == [(now_ms, now_ms - hours - 8 - SLACK_MS)]
+    memory = Memory(f"v {hours + 1} {due[0]} {due[1]} {due[2]} {hours}:{now_ms - 5}")
+    assert await counted(memory, clock) == f"w {hours + 1} {due[1]} {due[2]} {hours}:{now_ms - 5}"
+    assert memory.forgotten == [(now_ms, now_ms - hours - 9 - SLACK_MS)]
+
+
+async def test_no_answer_is_older_than_1970() -> None:
+    clock = ManualClock(25 * HOUR_MS)
+    memory = Memory(f"v {25 * HOUR_MS} 0:{SLACK_MS - 1}")
+    await counted(memory, clock)
+    assert memory.forgotten == [(25 * HOUR_MS, 0)]

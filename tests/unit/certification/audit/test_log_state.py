@@ -13,7 +13,7 @@ from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import Kind
 from tests.support.records.audited import Case
-from tests.unit.certification.audit.test_certify_log import case
+from tests.unit.certification.audit.test_log import case
 
 __all__ = ["case"]
 

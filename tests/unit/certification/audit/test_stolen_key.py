@@ -18,7 +18,7 @@ from rgs.core.times import format_time
 from rgs.core.tlog.checkpoints import Checkpoint, format_checkpoint
 from rgs.core.tlog.note import ED25519, Note, cosign, format_note, format_vkey, note_key, sign_text
 from rgs.core.tlog.policies import parse_policy
-from rgs.tlog.receipts import make_proof
+from rgs.tlog.published import make_proof
 from tests.support.log.logs import ORIGIN, SIGNER, STRANGER, make_log
 from tests.support.records.audited import OWN, POLICY, SEEN_S, WITNESS, Case, a_round, entries_of, vkey_of, witnessed
 from tests.support.records.factory import RecordFactory

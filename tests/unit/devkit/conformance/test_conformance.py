@@ -15,6 +15,7 @@ from rgs.devkit.conformance.kit import (
     ConformanceCheck,
     ContractCaller,
     format_junit,
+    print_table,
     run_checks,
 )
 from rgs.devkit.conformance.regulator import CHECKS as REGULATOR_CHECKS
@@ -187,3 +188,11 @@ def test_junit_holds_every_result() -> None:
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("3", "1", "1")
     found = {case.get("name"): [(child.tag, child.get("message")) for child in case] for case in root}
     assert found == {"a": [], "b": [("failure", 'it was "<c>"')], "c": [("skipped", "needs d")]}
+
+
+def test_no_row_of_a_table_in_a_pipe_is_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "expected TRANSACTION_ROLLED_BACK, got an acceptance " * 4
+    print_table("wallet at x:1", [CheckResult("tombstone", "says", CheckVerdict.FAILED, why.strip(), 1)])
+    out = capsys.readouterr().out
+    assert why.strip() in out
+    assert out.splitlines()[-1] == "1 checks: 0 passed, 1 FAILED, 0 skipped"

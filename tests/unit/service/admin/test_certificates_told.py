@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rgs.core.errors import UnauthenticatedError
+from rgs.core.errors import InvalidFieldError, UnauthenticatedError
 from rgs.core.times import format_time
 from rgs.service.callers import Role
 from rgs.store.interface import PartyRow
@@ -96,3 +96,20 @@ async def test_a_proposal_is_not_dated_before_the_malfunction(tmp_path: Path, ha
     assert refusals(result) == [""]
     failures, _ = replay_lines(export_lines(tmp_path))
     assert failures == []
+
+
+async def test_a_certificate_is_not_removed_for_a_reason_that_is_no_code(
+    tmp_path: Path, harness: ServiceHarness
+) -> None:
+    await harness.let_in("admin-2")
+    await harness.services.certificates.poll()
+    (row,) = await harness.parties.all()
+    certificates, admin = harness.services.certificates, AdminOf(harness)
+    with pytest.raises(InvalidFieldError) as refused:
+        await certificates.remove(admin.order("RemoveCertificate"), row.fingerprint, "free text")
+    assert (refused.value.field, refused.value.metadata) == ("reason", {"value": "free text"})
+    with pytest.raises(InvalidFieldError) as other:
+        await certificates.remove(admin.order("RemoveCertificate"), "A" * 64, "LEFT")
+    limit = "64 hexadecimal digits in lowercase"
+    assert (other.value.field, other.value.metadata) == ("fingerprint", {"limit": limit, "value": "A" * 64})
+    assert await harness.parties.all() == [row]

@@ -461,7 +461,7 @@ async def test_what_waits_for_the_store_is_bounded(harness: ServiceHarness, tmp_
             watch._close("clock", "TIME_JUMP")
             watch._open("clock")
         await poll(harness)
-        assert len(watch._unreported) == UNREPORTED_MAX
+        assert len(watch._unreported) == 256
         other.execute("ROLLBACK")
     await poll(harness)
     assert watch._unreported == []

@@ -4,17 +4,22 @@ rigged in this test only, whose every round is signed, replays and pays by the r
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rgs.core.cards import Card
 from rgs.core.hands import evaluate
-from rgs.core.returns.tally import ReturnTally
-from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS
+from rgs.core.returns.tally import Reading, ReturnTally
+from rgs.core.times import format_time
+from rgs.service.admin import monitoring
+from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS, alarm_draft
 from rng.generator import Draw
 from rng.shuffle import transcript_to_deck
+from tests.support.clocks import NOW_MS
 from tests.support.seeded import Bytes
 from tests.support.service.admins import void
 from tests.support.service.harness import ServiceHarness, open_harness, read_statement
@@ -58,8 +63,12 @@ async def test_a_rigged_generator_passes_replay_and_is_told_by_its_returns(
             for _ in range(20):
                 await player.play(50, trips=50)
             await player.leave()
-        tally = await tally_of(harness)
+        with capture_logs() as logs:
+            tally = await tally_of(harness)
         assert tally.life.rounds == 240
+        alarms = [line for line in logs if line["event"] == "return_out_of_band"]
+        assert {"event": "return_out_of_band", "log_level": "error", "game": "uth-solo", "figure": "showdown",
+                "series": "life"} in alarms  # fmt: skip
         assert "showdown" in tally.life.reported
         rows = await harness.store.events("RETURN_OUT_OF_BAND", before=0, limit=9)
         events = [read_statement(row.envelope) for row in rows]
@@ -137,3 +146,71 @@ async def test_a_void_is_counted_by_what_would_have_been(harness: ServiceHarness
     assert (tally.life.rounds, tally.voids, tally.unseen, tally.money) == (1, 1, 0, {})
     assert sum(tally.life.counts["trips"].values()) == 1
     assert tally.life.counts["main"] == {"-2": 1}  # the default decisions give the round up
+
+
+async def test_one_look_reads_no_more_than_its_batches_and_the_next_goes_on(
+    harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitoring, "BATCH", 2)
+    monkeypatch.setattr(monitoring, "BATCHES_MAX", 3)
+    await anna.sit()
+    for _ in range(4):
+        await anna.play()
+    count = (await harness.store.instances(alive_only=True))[0].statement_no
+    assert count > 6
+    assert await harness.services.monitoring.poll() == 6
+    assert await harness.services.monitoring.poll() == min(6, count - 6)
+
+
+async def test_while_a_round_is_waited_for_nothing_is_committed(
+    harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await anna.sit()
+    harness.clock.tick(1500)
+    await anna.start()
+    while await harness.services.monitoring.poll():
+        pass
+    commits: list[object] = []
+    monkeypatch.setattr(harness.store, "commit", commits.append)
+    for _ in range(3):
+        assert await harness.services.monitoring.poll() == 0
+    assert commits == []
+
+
+@pytest.mark.parametrize(
+    ("alarm", "before", "after", "reason"),
+    [
+        (
+            Reading("life", "main", 240, 0.97825, 0.5, 0.91234567, 1.04, 12.345, 9.21),
+            "exact 0.978250",
+            "measured 0.500000, band 0.912346..1.040000, 240 rounds, ln E 12.35, limit 9.21",
+            "BELOW",
+        ),
+        (
+            Reading("recent", "trips", 3, 0.965, 7.0, None, 1.04, math.inf, 9.21),
+            "exact 0.965000",
+            "measured 7.000000, band ..1.040000, 3 rounds, no fair deal gives this, limit 9.21",
+            "ABOVE",
+        ),
+        (
+            Reading("life", "showdown", 240, None, None, None, None, 10.0, 9.21),
+            "",
+            "240 rounds, ln E 10.00, limit 9.21",
+            "FREQUENCIES",
+        ),
+    ],
+    ids=["a band", "a bound", "frequencies"],
+)
+def test_the_event_of_an_alarm_has_the_exact_and_the_measured_return(
+    alarm: Reading, before: str, after: str, reason: str
+) -> None:
+    body = dict(alarm_draft("uth-solo", alarm, NOW_MS).body)
+    expected = {
+        "after": after,
+        "code": "RETURN_OUT_OF_BAND",
+        "reason": reason,
+        "subject": f"uth-solo {alarm.figure} {alarm.series}",
+        "time": format_time(NOW_MS),
+        **({"before": before} if before else {}),
+    }
+    assert {name: value for name, value in body.items() if value != ""} == expected

@@ -274,6 +274,10 @@ async def test_what_is_no_token_of_this_log_is_refused(kept: Kept) -> None:
         with pytest.raises(InvalidFieldError) as caught:
             await kept.streamed(resume_token=bad)
         assert caught.value.field == "resume_token", bad
+    with pytest.raises(InvalidFieldError) as caught:
+        await kept.streamed(resume_token=token(f"e1 {origin} 5 {'0' * 16}"))
+    assert caught.value.message == "resume_token is not of the log as it is: entry 4 was another one"
+    assert caught.value.metadata == {"limit": "of the log as it is", "value": "4"}
     with pytest.raises(NotFoundError):
         await kept.streamed(resume_token=token(f"e1 {elsewhere} 5 {mark}"))
     with pytest.raises(InvalidFieldError) as caught:

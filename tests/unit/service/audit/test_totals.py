@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from rgs.core.errors import InvalidFieldError
-from rgs.service.audit.totals import totals_filter
+from rgs.core.statements import format_canonical
+from rgs.core.times import parse_time
+from rgs.service.audit.totals import Reports, totals_filter
 from rgs.service.callers import Caller, Role
-from rgs.store.interface import TotalsFilter, TotalsKey, TotalsRow
+from rgs.store.interface import StatementRow, TotalsFilter, TotalsKey, TotalsRow
 from tests.support.service.admins import void
 from tests.support.service.harness import ServiceHarness
 from tests.support.service.oracles import verify_books
@@ -111,3 +114,74 @@ async def test_totals_of_what_is_not(harness: ServiceHarness, wanted: TotalsFilt
     assert caught.value.field == field
     with pytest.raises(InvalidFieldError):
         await scan(harness, wanted)
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+TIME = "2026-11-18T11:06:40.000Z"
+NAMES = ("subject", "before", "after", "actor", "reason", "session_id", "round_id")
+
+
+class Shown:
+    """As much of a store as the pages ask: rows of events, and totals."""
+
+    def __init__(self, *bodies: dict[str, str]) -> None:
+        self.envelopes = [
+            format_canonical(
+                {
+                    "payload": b64encode(format_canonical(body)).decode(),
+                    "payloadType": "application/vnd.rgs.event.v1+json",
+                    "signatures": [{"keyid": "0" * 64, "sig": b64encode(bytes(64)).decode()}],
+                }
+            )
+            for body in bodies
+        ]
+
+    async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]:
+        assert code in {"", "PARTY_BLOCKED"}
+        rows = [
+            StatementRow(number, "event", "i", number, "", 0, "", b"", envelope, b"")
+            for number, envelope in enumerate(self.envelopes, 1)
+        ]
+        return [row for row in reversed(rows) if not before or row.id < before][:limit]
+
+    async def totals(self, _wanted: TotalsFilter, *, after: TotalsKey, limit: int) -> list[TotalsRow]:
+        keys = [TotalsKey(f"2026-11-{day:02d}", "op-1", "anna", "uth-solo", "EUR") for day in range(1, 5)]
+        return [TotalsRow(key, 1, 2, 3, 0, 0) for key in keys if key.day > after.day][:limit]
+
+
+def reports_of(*bodies: dict[str, str]) -> Reports:
+    return Reports(Shown(*bodies))  # type: ignore[arg-type]
+
+
+async def test_an_event_is_told_with_every_field_that_it_has_and_no_other() -> None:
+    whole = {"code": "PARTY_BLOCKED", "kind": "event", "time": TIME, **{name: f"the {name}" for name in NAMES}}
+    plain = {"code": "PARTY_BLOCKED", "kind": "event", "time": TIME}
+    (second, first), token = await reports_of(whole, plain).list_events("PARTY_BLOCKED", 2, "")
+    assert token == ""
+    assert {name: getattr(first, name) for name in NAMES} == {name: f"the {name}" for name in NAMES}
+    assert {name: getattr(second, name) for name in NAMES} == dict.fromkeys(NAMES, "")
+    assert {(row.code, row.time_ms) for row in (first, second)} == {("PARTY_BLOCKED", parse_time(TIME))}
+
+
+async def test_pages_of_events_and_totals_end_with_their_last_row() -> None:
+    reports = reports_of(*({"code": "PARTY_BLOCKED", "time": TIME, "after": str(number)} for number in range(4)))
+    for size, counts in ((1, [1, 1, 1, 1]), (2, [2, 2]), (3, [3, 1]), (4, [4]), (5, [4])):
+        found: list[tuple[int, int]] = []
+        events, lines = [""], [""]
+        while len(found) < len(counts):
+            rows, after = await reports.list_events("", size, events[-1])
+            totals, behind = await reports.list_totals(totals_filter("", "", operator=""), size, lines[-1])
+            found.append((len(rows), len(totals)))
+            events.append(after)
+            lines.append(behind)
+        assert found == [(count, count) for count in counts]
+        assert (events[-1], lines[-1]) == ("", "")
+        assert all(events[1:-1])
+        assert all(lines[1:-1])
+
+
+async def test_a_code_that_is_none_is_named() -> None:
+    with pytest.raises(InvalidFieldError) as error:
+        await reports_of().list_events("no code", 5, "")
+    assert error.value.field == "code"

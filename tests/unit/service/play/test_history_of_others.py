@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rgs.core.errors import InvalidFieldError
+from rgs.core.sessions import Session
 from rgs.core.times import format_date
 from rgs.service.callers import Caller, Role
 from tests.support.service.harness import OPERATOR, ServiceHarness
@@ -45,3 +46,44 @@ async def test_an_operator_asks_for_its_own_players_only(harness: ServiceHarness
     assert await harness.history.list_rounds(OTHER, anna.name, 0, "") == ((), "")
     with pytest.raises(InvalidFieldError, match="its own players only"):
         await harness.history.list_rounds(OTHER, anna.name, 0, "", OPERATOR.party)
+
+
+LONG = "x" * 100
+
+
+async def test_a_refusal_names_the_field_and_repeats_no_more_than_a_part_of_it(harness: ServiceHarness) -> None:
+    history = harness.history
+
+    async def refused(caller: Caller = OPERATOR, **requested: str) -> tuple[str | None, dict[str, str]]:
+        record = {"round_id": "", "player": "anna", "date": "2026-11-21", "game_code": "#00:00:00", **requested}
+        with pytest.raises(InvalidFieldError) as caught:
+            await history.get_records(caller, **record)
+        return caught.value.field, caught.value.metadata
+
+    assert await refused(operator=LONG) == ("operator", {"limit": "op-1", "value": LONG[:80]})
+    assert await refused(date=LONG) == ("date", {"value": LONG[:20]})
+    assert await refused(game_code=LONG) == ("game_code", {"value": LONG[:20]})
+    assert (await refused(player="no such name"))[0] == "player"
+    assert (await refused(round_id="round-1"))[0] == "round_id"
+    assert (await refused(AUDITOR, operator=""))[0] == "operator"
+    with pytest.raises(InvalidFieldError) as named:
+        await history.list_rounds(OPERATOR, "no such name", 0, "")
+    assert named.value.field == "player"
+
+
+async def test_a_page_reads_each_session_once(
+    harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await anna.sit()
+    for _ in range(3):
+        await anna.play()
+    read, session_of = [], harness.store.session
+
+    async def session(session_id: str, *, fresh: bool = True) -> Session | None:
+        read.append((session_id, fresh))
+        return await session_of(session_id, fresh=fresh)
+
+    monkeypatch.setattr(harness.store, "session", session)
+    rounds, _ = await harness.history.list_rounds(OPERATOR, anna.name, 0, "")
+    assert len(rounds) == 3
+    assert read == [(anna.session_id, True)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from rgs.core.rounds import RoundStatus
 from rgs.service.play.notices import NOTICES_MAX, RELAY_MAX, Notice, Notices, Relay, format_notice, parse_notice
@@ -96,5 +98,34 @@ async def test_a_text_that_is_no_notice_is_passed_over(text: str) -> None:
         parse_notice(text)
     notices = Notices()
     heard = listener(notices)
-    Relay(notices, "here", Store().send).take(text)
+    with capture_logs() as logs:
+        Relay(notices, "here", Store().send).take(text)
     assert heard.empty()
+    assert logs == [{"event": "notice_not_understood", "log_level": "warning", "characters": len(text)}]
+
+
+def test_a_listener_who_does_not_read_loses_the_oldest_and_one_who_left_hears_nothing() -> None:
+    notices = Notices()
+    first, second = listener(notices), listener(notices)
+    sent = [replace(NOTICE, round_id=f"round-{number}") for number in range(NOTICES_MAX + 2)]
+    for notice in sent:
+        notices.hear(notice)
+    notices.hear(replace(NOTICE, session_id="session-2"))
+    assert [first.get_nowait() for _ in range(first.qsize())] == sent[2:]
+    notices.leave(NOTICE.session_id, first)
+    notices.hear(NOTICE)
+    assert first.empty()
+    assert [second.get_nowait() for _ in range(second.qsize())] == [*sent[3:], NOTICE]
+    notices.leave(NOTICE.session_id, second)
+    notices.leave(NOTICE.session_id, second)
+    assert notices._listeners == {}
+
+
+def test_what_a_process_has_sent_itself_it_does_not_hear_again() -> None:
+    notices = Notices()
+    heard = listener(notices)
+    relay = Relay(notices, "here", Store().send)
+    relay.take(format_notice("here", NOTICE))
+    assert heard.empty()
+    relay.take(format_notice("there", NOTICE))
+    assert heard.get_nowait() == NOTICE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rgs.api.outbox import _owed
+from rgs.api.admin import _owed
 from rgs.core.errors import RegulatorRefusedError, WalletUnavailableError
 from rgs.core.ids import payout_id
 from rgs.core.statements.canonical import parse_canonical

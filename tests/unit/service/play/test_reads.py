@@ -19,7 +19,7 @@ from rgs.service.audit.audit import StatementReader
 from rgs.service.callers import Caller, Role
 from rgs.service.game_catalog import GameCatalog
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
-from rgs.service.play.catalog import Catalog
+from rgs.service.play.catalog import Catalog, _in_words
 from rgs.service.sealing import DeckSealedError, Kek, Sealer
 from rgs.store.interface import StatementRow
 from tests.support.service.harness import OPERATOR, ServiceHarness, round_document
@@ -341,8 +341,16 @@ def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
     assert [catalog.get(name).dealer_qualifies_with for name in ("uth-solo", "casino-holdem")] == ["pair", "pair:4"]
     assert "lost" in catalog.get("uth-lugano").rules[-1]
     assert "paid" in catalog.get("uth-solo").rules[-1]
-    with pytest.raises(UnknownRulesetError):
+    with pytest.raises(UnknownRulesetError, match=f"^no game {'poker' * 8}$") as unknown:
         catalog.get("poker" * 20)
+    assert (unknown.value.field, unknown.value.metadata) == ("ruleset_id", {"value": "poker" * 8})
+
+
+def test_the_floor_of_the_dealer_in_words() -> None:
+    names = ["twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines", "tens", "jacks", "queens"]
+    words = [_in_words(f"pair:{rank}") for rank in "23456789TJQKA"]
+    assert words == [f"a pair of {name} or better" for name in (*names, "kings", "aces")]
+    assert _in_words("two_pair") == "a two pair or better"
 
 
 def test_the_catalog_shows_what_is_published_until_there_is_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,6 @@ from rgs.core.errors import (
 )
 from rgs.service.admin.orders import order_of
 from rgs.service.callers import Caller, Role
-from rgs.service.play.operations import UNDO_AFTER_MS
 from tests.support.service.harness import OPERATOR, ServiceHarness, open_harness
 from tests.support.service.player import Player
 from tests.support.service.seamless import BRITISH, Better, debits, opened, verify_seamless
@@ -158,10 +157,10 @@ async def test_a_debit_that_never_arrived_is_rolled_back_and_refused_for_ever(tm
         harness.wallet_script.plan("debit", "before")
         with pytest.raises(WalletUnavailableError):
             await anna.send(request)
-        harness.clock.tick(UNDO_AFTER_MS)
+        harness.clock.tick(300_000)
         harness.wallet_script.plan("rollback", "after")
         assert await harness.sessions.recover() == 0
-        harness.clock.tick(UNDO_AFTER_MS)
+        harness.clock.tick(300_000)
         await harness.sessions.recover()
         for _ in range(2):
             with pytest.raises(TransactionRolledBackError):

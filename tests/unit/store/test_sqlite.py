@@ -1,0 +1,142 @@
+"""The main store: who may open it, and that only one process may."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rgs.store.changes import (
+    Change,
+    StoreRefusedError,
+)
+from rgs.store.migrations import Migration, steps
+from rgs.store.sqlite.store import SqliteStore, connect, create_store, migrate_store
+from tests.support.store.shelf import discarded, open_shelf, ulid
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_is_not_made_over_another(tmp_path: Path) -> None:
+    create_store(tmp_path / "rgs.db", ulid(0))
+    before = (tmp_path / "rgs.db").read_bytes()
+    with pytest.raises(StoreRefusedError, match="already"):
+        create_store(tmp_path / "rgs.db", ulid(1))
+    assert (tmp_path / "rgs.db").read_bytes() == before
+    assert (tmp_path / "rgs.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_store_is_made_whole_or_without_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda self, **how: read(self, **how) + "CREATE TABLE meta (again);")
+    with pytest.raises(sqlite3.OperationalError, match="already exists"):
+        create_store(tmp_path / "rgs.db", ulid(0))
+    with closing(connect(tmp_path / "rgs.db", read_only=True)) as reader:
+        assert list(reader.execute("SELECT name FROM sqlite_master")) == []
+    with pytest.raises(StoreRefusedError):
+        SqliteStore(tmp_path / "rgs.db")
+
+
+def test_there_must_be_a_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreRefusedError, match="no store"):
+        SqliteStore(tmp_path / "rgs.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def foreign(path: Path, what: str) -> None:
+    if what == "no database":
+        path.write_bytes(b"this is a text file" * 100)
+    elif what == "empty":
+        path.touch()
+    else:
+        create_store(path, ulid(0))
+        with closing(connect(path)) as connection:
+            query = "UPDATE meta SET value = '99'" if what == "newer" else "DELETE FROM meta"
+            connection.execute(query + " WHERE key = 'schema'")
+
+
+@pytest.mark.parametrize("what", ["no database", "empty", "newer", "no schema"])
+def test_another_schema_is_refused_and_the_lock_let_go(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "rgs.db"
+    foreign(path, what)
+    with pytest.raises(StoreRefusedError):
+        SqliteStore(path)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+async def test_a_second_process_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path):
+        with pytest.raises(StoreRefusedError, match="in use"):
+            SqliteStore(tmp_path / "rgs.db")
+    async with open_shelf(tmp_path, started=False):
+        pass
+
+
+async def test_the_lock_is_what_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+    async with open_shelf(tmp_path), open_shelf(tmp_path, started=False):
+        pass
+
+
+async def test_a_commit_is_on_the_disk_and_the_reader_cannot_write(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            store._reader.execute("DELETE FROM meta")
+        assert (await store.meta("store_epoch"), await store.meta("nothing")) == (ulid(0), "")
+
+
+def test_a_new_store_makes_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "home" / "rgs.db"
+    create_store(path, ulid(0))
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_draws_of_a_group_that_is_stuck_are_owed_beside_those_that_wait(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        store._owe(Change(draw_no=1, discard=discarded(1)))
+        store._owe(Change(draw_no=2))  # nothing of it is to be signed
+        assert store.draws_owed == 1
+        waiting = asyncio.get_running_loop().create_future()
+        store.writer._group = [(Change(draw_no=number), waiting) for number in (3, 4, 0)]
+        assert store.draws_owed == 1
+        store.writer.is_stuck = True
+        assert store.draws_owed == 3
+        store.writer._group, store.writer.is_stuck = [], False
+        store._owed.clear()
+
+
+def test_a_store_that_is_refused_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_store(tmp_path / "rgs.db", ulid(0))
+    with closing(connect(tmp_path / "rgs.db")) as db:
+        db.execute("UPDATE meta SET value = '7' WHERE key = 'schema'")
+    opened: list[sqlite3.Connection] = []
+
+    def kept(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+        opened.append(connect(path, read_only=read_only))
+        return opened[-1]
+
+    monkeypatch.setattr("rgs.store.sqlite.store.connect", kept)
+    with pytest.raises(StoreRefusedError, match="schema 7"):
+        SqliteStore(tmp_path / "rgs.db")
+    assert len(opened) == 2
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
+def test_a_store_is_brought_up_over_several_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, known = tmp_path / "rgs.db", steps("sqlite")
+    create_store(path, ulid(0))
+    last = known[-1].version
+    more = [Migration(last + number, f"CREATE TABLE extra_{number} (n);") for number in (1, 2, 3)]
+    monkeypatch.setattr("rgs.store.sqlite.store.steps", lambda _: [*known, *more])
+    assert migrate_store(path) == (last, last + 3)
+    with closing(connect(path, read_only=True)) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'extra%'").fetchone() == (3,)
