@@ -20,7 +20,7 @@ from typing import Final
 from rgs.core.errors import TableStateError
 from rgs.core.games.types import FamilyRules, Phase, Timers
 from rgs.core.statements import LINK_ZERO
-from rgs.core.tables.windows import LATE_MAX_MS, Window, WindowEnd
+from rgs.core.tables.windows import LATE_MAX_MS, WINDOWS_MAX, Window, WindowEnd
 
 
 class State(StrEnum):
@@ -232,6 +232,8 @@ def take(
 def _led_to(table: Table, step: Step, clockwork: Clockwork, unopened: int) -> State:
     """Where the step leads. TableStateError names state and step."""
     if step is Step.RESUME and table.paused_from is not None:
+        if len(table.windows) + _phases_left(table, clockwork) > WINDOWS_MAX:
+            raise _refusal(table, step, f"after {len(table.windows)} windows the round can only be made void")
         return table.paused_from
     led_to = STEPS[table.state].get(step)
     if led_to is None or _is_barred(table, step, clockwork):
@@ -239,6 +241,11 @@ def _led_to(table: Table, step: Step, clockwork: Clockwork, unopened: int) -> St
     if step is Step.VOID and table.paused_from is State.OPENING and unopened:
         raise _refusal(table, step, f"{unopened} seats of the deal have no opening; make it void when they have")
     return led_to
+
+
+def _phases_left(table: Table, clockwork: Clockwork) -> int:
+    """The phases whose last window is still to come, 0 where the table does not stand in one."""
+    return 0 if table.phase is None else len(clockwork.phases) - clockwork.phases.index(table.phase)
 
 
 def _is_barred(table: Table, step: Step, clockwork: Clockwork) -> bool:

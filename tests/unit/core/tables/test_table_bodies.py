@@ -35,6 +35,7 @@ from rgs.core.tables.bodies import (
     table_round_body,
     table_seats_body,
 )
+from rgs.core.tables.seating import seat_in_play
 from rgs.core.tables.windows import Window, WindowEnd
 from tests.support.records.known_deal import DECK, SALT, TRANSCRIPT
 
@@ -406,6 +407,18 @@ def test_a_void_seat_on_the_shared_hand_shows_no_cards_of_its_own() -> None:
     assert body["settlement"][-1] == row("play", "push", 300, 300)
     assert body["would_have_been"][-1] == row("play", "win", 300, 600)
     check_body("seat_final", body)
+
+
+def test_seats_of_a_shared_hand_need_no_cards_of_their_own() -> None:
+    """Ten thousand seats are not dealt ten thousand times: their hands are those of the table's deal."""
+    dealt, actions = played(SHARED, 3, Action.PLAY_3X)
+    bare = seat_in_play(ONLINE, 3, BETS, 780, actions)
+    assert bare.hole_cards != dealt.hole_cards
+    hands = SHARED.showdown_of(1)
+    assert seat_final_body(ended(3, actions), bare, hands) == seat_final_body(ended(3, actions), dealt, hands)
+    assert seat_void_body(ended(3, actions), bare.bets, bare, hands) == seat_void_body(
+        ended(3, actions), dealt.bets, dealt, hands
+    )
 
 
 def test_without_a_deck_nobody_knows_what_would_have_been() -> None:

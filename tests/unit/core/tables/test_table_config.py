@@ -34,7 +34,7 @@ RULES: dict[str, Any] = {
     "jurisdictions": {name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS},
 }
 SHIPPED = resources.files("rgs.core") / "table_data"
-PAGE = (Path(__file__).parents[4] / "docs" / "tables.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "tables.md").read_text("utf-8").split("\n## Configuration\n")[1]
 
 
 def text_of(table_id: str) -> str:

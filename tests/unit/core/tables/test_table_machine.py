@@ -9,9 +9,11 @@ import pytest
 from rgs.core import games
 from rgs.core.errors import TableStateError
 from rgs.core.games.types import Phase, Timers
-from rgs.core.statements import LINK_ZERO
+from rgs.core.statements import KINDS, LINK_ZERO
+from rgs.core.statements.kinds import WINDOW
+from rgs.core.statements.shapes import Array, Record
 from rgs.core.tables.machine import STEPS, Clockwork, Facts, State, Step, Table, due, take
-from rgs.core.tables.windows import LATE_MAX_MS, Window, WindowEnd
+from rgs.core.tables.windows import LATE_MAX_MS, WINDOWS_MAX, Window, WindowEnd
 
 TIMERS = Timers(betting_ms=20_000, amber_ms=5_000, decision_ms=15_000, result_ms=5_000)
 UTH = Clockwork(TIMERS, early_close=False, rules=games.FAMILIES["ultimate_texas_holdem"])
@@ -288,6 +290,31 @@ def test_a_phase_may_be_paused_again_and_again_and_then_runs_out() -> None:
         (PREFLOP, 60_000, 75_000, TIME),
     ]
     assert (table.phase, table.version) == (FLOP, DECIDING.version + 5)
+
+
+@pytest.mark.parametrize(("table", "pauses"), [(DECIDING, 62), (ON_FLOP, 62), (ON_RIVER, 62)])
+def test_a_round_has_no_more_windows_than_can_be_signed(table: Table, pauses: int) -> None:
+    """A `table_final` holds 64. The last pauses leave room for the windows that must run out, or the round is void."""
+    shape = KINDS["table_final"].shape
+    assert isinstance(shape, Record)
+    assert shape.required["windows"] == Array(WINDOW, WINDOWS_MAX)
+    for _ in range(pauses - 1):
+        table = take(take(table, Step.PAUSE, UTH, T0), Step.RESUME, UTH, T0)
+    table = take(table, Step.PAUSE, UTH, T0)
+    windows = len(table.windows)
+    with pytest.raises(TableStateError) as caught:
+        take(table, Step.RESUME, UTH, T0)
+    assert caught.value.message == (
+        f"table table-1 is paused from deciding {table.phase}: after {windows} windows the round can only be made void"
+    )
+    assert len(take(table, Step.VOID, UTH, T0).windows) == windows <= 64
+    # One pause fewer, and the round still ends: every phase gets its last window.
+    table = take(replace(table, windows=table.windows[:-1]), Step.RESUME, UTH, T0)
+    while table.state is State.DECIDING:
+        step = due(table, UTH, Facts(undecided=1), table.deadline_ms)
+        assert step is not None
+        table = take(table, step, UTH, table.deadline_ms)
+    assert (table.state, len(table.windows)) == (State.SETTLING, 64)
 
 
 def test_a_clock_that_is_set_back_makes_no_window_that_ends_before_it_began() -> None:
