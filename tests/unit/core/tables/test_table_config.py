@@ -283,6 +283,11 @@ def test_what_great_britain_does_not_allow() -> None:
         with_rows(**lawful | {"early_close": True})
     with pytest.raises(TableConfigError, match="tables_beside: true, but gb-ukgc allows a player one table at once"):
         with_rows(**lawful | {"tables_beside": True})
+    pace = "timers.betting_ms: 4999 is below 5000, the least time of gb-ukgc between rounds"
+    with pytest.raises(TableConfigError, match=pace) as caught:
+        with_rows(**lawful | {"timers__betting_ms": 4_999, "timers__amber_ms": 0})
+    assert caught.value.field == "timers.betting_ms"
+    assert with_rows(**lawful | {"timers__betting_ms": 5_000, "timers__amber_ms": 0}).timers.betting_ms == 5_000
 
 
 def test_italy_allows_both() -> None:
