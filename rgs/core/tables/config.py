@@ -137,10 +137,8 @@ def _table_config(
         raise rows.refusal("early_close", f"true, but {law.id} allows no window to end before its time")
     if config.timers.betting_ms < law.min_round_interval_ms:
         # Between two draws lies at least a whole betting window, also after a void.
-        raise rows.refusal(
-            "timers.betting_ms",
-            f"{config.timers.betting_ms} is below {law.min_round_interval_ms}, the least time of {law.id} between rounds",
-        )
+        problem = f"is below {law.min_round_interval_ms}, the least time of {law.id} between rounds"
+        raise rows.refusal("timers.betting_ms", f"{config.timers.betting_ms} {problem}")
     if config.tables_beside and law.tables_max == 1:
         raise rows.refusal("tables_beside", f"true, but {law.id} allows a player one table at once")
     return config
