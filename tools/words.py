@@ -23,7 +23,6 @@ PARTS: Final = {
     "untold": "unreported",
     "asked": "requested",
     "desk": "prompt",
-    "sitting": "game_screen",
     "house": "the server, the operator or the host",
 }
 """A part of a name, in the singular, and its replacement."""

@@ -38,7 +38,7 @@ SERVER_PARTY = "rgs"
 
 @dataclass(frozen=True, slots=True)
 class TakenAction:
-    """A decision as in the final. `party` sent it: the session's operator for its player, or HOUSE_PARTY.
+    """A decision as in the final. `party` sent it: the session's operator for its player, or SERVER_PARTY.
     `request_digest` is the hex digest of its request.
     """
 

@@ -15,7 +15,10 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"),
 WIDTH = 120
 NARROW = [
     *("CONTRIBUTING.md", "SECURITY.md"),
-    *(f"docs/{name}.md" for name in ("architecture", "audit", "formats", "glossary", "manifest", "rulebook", "verify")),
+    *(
+        f"docs/{name}.md"
+        for name in ("architecture", "audit", "formats", "glossary", "manifest", "rulebook", "tables", "verify")
+    ),
 ]
 MAKE = re.compile(r"(?:`|^    |entry: )make ([a-z-]+)", re.MULTILINE)
 

@@ -19,15 +19,13 @@ from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.money import parse_currency
 from rgs.core.rulesets import CheckedRows, canonical_form, hash_of, parse_canonical_document, parse_document
 from rgs.core.tables.hours import Hours, parse_hours
+from rgs.core.tables.tree import SEATS_MAX
 
 SHIPPED_TABLES: Final = ("uth-online", "uth-seven-box", "uth-lugano")
 """The configurations that are shipped: those of the demo."""
 
 LANGUAGES: Final = ("it", "de", "en")
 """The languages in which every table has a name. It may have names in more."""
-
-SEATS_MAX: Final = 1 << 20
-"""The most seats of one round: 1,048,576."""
 
 _MAX_VERSION: Final = 1_000_000
 _MAX_NAME: Final = 60
@@ -137,6 +135,10 @@ def _table_config(
         raise rows.refusal("currency", f"{config.currency} is not {law.currency}, the currency of {law.id}")
     if config.early_close and not law.early_close_allowed:
         raise rows.refusal("early_close", f"true, but {law.id} allows no window to end before its time")
+    if config.timers.betting_ms < law.min_round_interval_ms:
+        # Between two draws lies at least a whole betting window, also after a void.
+        problem = f"is below {law.min_round_interval_ms}, the least time of {law.id} between rounds"
+        raise rows.refusal("timers.betting_ms", f"{config.timers.betting_ms} {problem}")
     if config.tables_beside and law.tables_max == 1:
         raise rows.refusal("tables_beside", f"true, but {law.id} allows a player one table at once")
     return config

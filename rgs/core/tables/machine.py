@@ -5,8 +5,8 @@ after it. Both are pure. The service commits a step where the table's version an
 so a step is taken once, by whichever process comes first, and never early. Times are milliseconds of one clock: the
 store's.
 
-Only four states have a deadline: BETTING, DECIDING, RESULT, and none other. An IDLE table waits for a bet and commits
-nothing.
+Three states have a deadline: BETTING, DECIDING and RESULT. An IDLE table waits for a bet and commits nothing; the first
+bet takes BEGIN. A clock that is set back counts as one that stands: windows never close before they opened.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 from rgs.core.errors import TableStateError
 from rgs.core.games.types import FamilyRules, Phase, Timers
 from rgs.core.statements import LINK_ZERO
-from rgs.core.tables.windows import LATE_MAX_MS, Window, WindowEnd
+from rgs.core.tables.windows import LATE_MAX_MS, WINDOWS_MAX, Window, WindowEnd
 
 
 class State(StrEnum):
@@ -63,7 +63,7 @@ class Step(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     VOID = "void"
-    """Two admins make the paused round void: a void `table_final` is signed."""
+    """Two admins make the paused round void: a void `table_final` is signed, after every `seat_opening` (check 28)."""
 
 
 STEPS: Final[Mapping[State, Mapping[Step, State]]] = MappingProxyType(
@@ -95,7 +95,8 @@ class Facts:
     """Counts of a table's seats, as the store has them now.
 
     `undecided` are the opened seats that may decide in the phase and have not; `unopened` the seats of the round
-    without their opening; `unfinished` those without their final. `is_open` is what hours and admins say.
+    without their opening (void before the draw: whose bets are not returned yet); `unfinished` those without their
+    final. `is_open` is what hours and admins say.
     """
 
     seats: int = 0
@@ -177,7 +178,7 @@ def due(table: Table, clockwork: Clockwork, facts: Facts, now_ms: int) -> Step |
             return None if facts.unfinished or facts.unopened else Step.FINISH
         case State.RESULT:
             return _after_result(facts) if is_time else None
-        case State.PAUSED:
+        case _:  # PAUSED: it waits for an admin
             return None
 
 
@@ -191,16 +192,19 @@ def _after_result(facts: Facts) -> Step:
     return Step.BEGIN if facts.seats else Step.REST
 
 
-def take(table: Table, step: Step, clockwork: Clockwork, now_ms: int, *, round_id: str = "") -> Table:
+def take(
+    table: Table, step: Step, clockwork: Clockwork, now_ms: int, *, round_id: str = "", unopened: int = 0
+) -> Table:
     """The table after the step. TableStateError if the state does not allow it.
 
-    `round_id` is that of the round that BEGIN starts. Hashes of what the step signs are filled in by the writer.
+    `round_id` is that of the round that BEGIN starts. `unopened` is that of the facts: a dealt round can be made void
+    once it is 0. Hashes of what the step signs are filled in by the writer.
     """
-    after = replace(table, version=table.version + 1, state=_led_to(table, step))
+    after = replace(table, version=table.version + 1, state=_led_to(table, step, clockwork, unopened))
+    now_ms = max(now_ms, table.opened_ms, *(window.close_ms for window in table.windows[-1:]))
     match step:
         case Step.BEGIN:
-            fresh = replace(after, round_id=round_id, table_round="", deal="", final="", windows=(), phase=None)
-            return _timed(fresh, now_ms, clockwork.timers.betting_ms)
+            return _timed(_without_round(after, round_id), now_ms, clockwork.timers.betting_ms)
         case Step.CLOSE:
             return replace(after, round_no=table.round_no + 1, deadline_ms=0)
         case Step.SHOW:
@@ -220,24 +224,59 @@ def take(table: Table, step: Step, clockwork: Clockwork, now_ms: int, *, round_i
         case Step.VOID:
             return replace(after, paused_from=None, phase=None)
         case Step.CANCEL | Step.REST | Step.SHUT | Step.OPEN:
-            return replace(after, round_id="", deadline_ms=0, paused_from=None, malfunction="", phase=None)
-        case Step.DEAL:
+            return replace(_without_round(after), deadline_ms=0)
+        case _:  # DEAL: nothing but the state changes
             return after
 
 
-def _led_to(table: Table, step: Step) -> State:
+def _led_to(table: Table, step: Step, clockwork: Clockwork, unopened: int) -> State:
     """Where the step leads. TableStateError names state and step."""
     if step is Step.RESUME and table.paused_from is not None:
+        if len(table.windows) + _phases_left(table, clockwork) > WINDOWS_MAX:
+            raise _refusal(table, step, f"after {len(table.windows)} windows the round can only be made void")
         return table.paused_from
-    is_void = step is Step.VOID and table.paused_from not in _VOIDABLE
-    is_cancel = step is Step.CANCEL and table.paused_from in _VOIDABLE
     led_to = STEPS[table.state].get(step)
-    if led_to is None or is_void or is_cancel:
-        state = table.state if table.paused_from is None else f"{table.state} from {table.paused_from}"
-        raise TableStateError(
-            f"table {table.table} is {state}: it cannot {step}", table=table.table, state=state, step=step.value
-        )
+    if led_to is None or _is_barred(table, step, clockwork):
+        raise _refusal(table, step, f"it cannot {step}")
+    if step is Step.VOID and table.paused_from is State.OPENING and unopened:
+        raise _refusal(table, step, f"{unopened} seats of the deal have no opening; make it void when they have")
     return led_to
+
+
+def _phases_left(table: Table, clockwork: Clockwork) -> int:
+    """The phases whose last window is still to come, 0 where the table does not stand in one."""
+    return 0 if table.phase is None else len(clockwork.phases) - clockwork.phases.index(table.phase)
+
+
+def _is_barred(table: Table, step: Step, clockwork: Clockwork) -> bool:
+    """Whether more than the state forbids a step of STEPS: where the table was paused, or which phase it is."""
+    if table.state is State.PAUSED:
+        return (step is Step.VOID) != (table.paused_from in _VOIDABLE)
+    return table.state is State.DECIDING and step not in {Step.PAUSE, _after_window(table, clockwork)}
+
+
+def _refusal(table: Table, step: Step, problem: str) -> TableStateError:
+    state = table.state if table.paused_from is None else f"{table.state} from {table.paused_from}"
+    if table.phase is not None:
+        state = f"{state} {table.phase}"
+    return TableStateError(
+        f"table {table.table} is {state}: {problem}", table=table.table, state=state, step=step.value
+    )
+
+
+def _without_round(table: Table, round_id: str = "") -> Table:
+    """The table before a round is fixed: nothing is signed of it, and no malfunction is left."""
+    return replace(
+        table,
+        round_id=round_id,
+        phase=None,
+        table_round="",
+        deal="",
+        final="",
+        windows=(),
+        paused_from=None,
+        malfunction="",
+    )
 
 
 def _timed(table: Table, now_ms: int, lasts_ms: int) -> Table:

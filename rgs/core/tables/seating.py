@@ -116,17 +116,19 @@ class Places:
 
 
 def choose_box(places: Places, operator: str, player: str, box: int) -> int:
-    """The box that the player gets: `box`, or with 0 the lowest free one; 0 at a table without boxes.
+    """The box that the player gets: `box`, or with 0 the one reserved for the player, else the lowest free one.
 
-    Raises PlayerBarredError, TableFullError, BoxTakenError, InvalidFieldError for a box that the table does not have.
+    It is 0 at a table without boxes. Raises PlayerBarredError, TableFullError, BoxTakenError, InvalidFieldError for a
+    box that the table does not have.
     """
     who = (operator, player)
     if who in places.barred:
         raise PlayerBarredError("the player is barred from this table", field="player")
     if not 0 <= box <= places.boxes:
-        raise InvalidFieldError(
-            f"box {box} is above {places.boxes}, the boxes of this table", field="box", value=box, limit=places.boxes
+        problem = (
+            f"not one of 1 to {places.boxes}, or 0 for any" if places.boxes else "not 0, and the table has no boxes"
         )
+        raise InvalidFieldError(f"box: {box} is {problem}", field="box", value=box, limit=places.boxes)
     if places.seats >= places.seats_max:
         raise TableFullError(f"all {places.seats_max} seats are taken", limit=places.seats_max, value=places.seats)
     if not places.boxes:

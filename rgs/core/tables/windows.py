@@ -18,6 +18,9 @@ LATE_MAX_MS: Final = 10_000
 whole: an outage is no longer window for those who can still reach the server.
 """
 
+WINDOWS_MAX: Final = 64
+"""The most windows of a round that a `table_final` holds."""
+
 
 class WindowEnd(StrEnum):
     """TIME: it ran out. DECIDED: nobody was undecided. PAUSED: a malfunction; the phase gets another whole window."""

@@ -36,6 +36,46 @@ def test_lines_format_and_parse_inversely(envelope: bytes, private: dict[str, An
     assert format_line(parse_line(format_line(line))) == format_line(line)
 
 
+@given(ENVELOPES, PRIVATE, st.lists(st.binary(min_size=32, max_size=32), max_size=20).map(tuple))
+def test_a_path_stands_between_envelope_and_private_block(
+    envelope: bytes, private: dict[str, Any] | None, path: tuple[bytes, ...]
+) -> None:
+    line = ExportLine(envelope, private, path)
+    data = format_line(line)
+    assert parse_line(data) == line
+    assert format_line(parse_line(data)) == data
+    if not path:
+        assert data == format_line(ExportLine(envelope, private))
+
+
+def test_a_line_with_a_path_in_its_one_form() -> None:
+    path = (bytes(32), bytes(range(32)))
+    beside = f',"path":["{"00" * 32}","{bytes(range(32)).hex()}"],"private":null}}'
+    assert format_line(ExportLine(ENVELOPE, None, path)) == b'{"envelope":' + ENVELOPE + beside.encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "why", "field"),
+    [
+        (b"[]", "path: an empty one is left out", "path"),
+        (b"null", "null stands", None),
+        (b'"' + b"0" * 64 + b'"', "path is not a list", "path"),
+        (b'["' + b"0" * 63 + b'"]', "not of the form", "path[0]"),
+        (b'["' + b"A" * 64 + b'"]', "not of the form", "path[0]"),
+        (b"[" + b",".join([b'"' + b"0" * 64 + b'"'] * 21) + b"]", "21 items, more than 20", "path"),
+        (b'["' + b"0" * 64 + b'" ]', "canonical", None),
+        (b"", "not JSON", None),
+        (b'["' + b"0" * 64 + b'"],"path":["' + b"0" * 64 + b'"]', "not JSON", None),
+    ],
+)
+def test_another_form_of_path_is_refused(path: bytes, why: str, field: str | None) -> None:
+    good = b'["' + b",".join([b"0" * 64]) + b'"]'
+    assert parse_line(b'{"envelope":' + ENVELOPE + b',"path":' + good + b',"private":null}').path == (bytes(32),)
+    with pytest.raises(FormatError, match=why) as caught:
+        parse_line(b'{"envelope":' + ENVELOPE + b',"path":' + path + b',"private":null}')
+    assert caught.value.field == field
+
+
 @given(st.lists(ENVELOPES, min_size=1, max_size=4))
 def test_key_bundles_format_and_parse_inversely(statements: list[bytes]) -> None:
     assert parse_key_bundle(format_key_bundle(statements)) == statements

@@ -20,13 +20,13 @@ from rgs.core.jurisdictions import EARLIER_VERSIONS, SHIPPED_JURISDICTIONS, load
 from rgs.core.rulesets import SHIPPED_RULESETS, canonical_form, load_ruleset
 from rgs.core.tables.config import (
     LANGUAGES,
-    SEATS_MAX,
     SHIPPED_TABLES,
     TableConfig,
     load_table_config,
     parse_canonical_table_config,
     parse_table_config,
 )
+from rgs.core.tables.tree import SEATS_MAX
 from rgs.core.times import parse_time
 
 RULES: dict[str, Any] = {
@@ -34,7 +34,7 @@ RULES: dict[str, Any] = {
     "jurisdictions": {name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS},
 }
 SHIPPED = resources.files("rgs.core") / "table_data"
-PAGE = (Path(__file__).parents[4] / "docs" / "tables.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "tables.md").read_text("utf-8").split("\n## Configuration\n")[1]
 
 
 def text_of(table_id: str) -> str:
@@ -283,6 +283,11 @@ def test_what_great_britain_does_not_allow() -> None:
         with_rows(**lawful | {"early_close": True})
     with pytest.raises(TableConfigError, match="tables_beside: true, but gb-ukgc allows a player one table at once"):
         with_rows(**lawful | {"tables_beside": True})
+    pace = "timers.betting_ms: 4999 is below 5000, the least time of gb-ukgc between rounds"
+    with pytest.raises(TableConfigError, match=pace) as caught:
+        with_rows(**lawful | {"timers__betting_ms": 4_999, "timers__amber_ms": 0})
+    assert caught.value.field == "timers.betting_ms"
+    assert with_rows(**lawful | {"timers__betting_ms": 5_000, "timers__amber_ms": 0}).timers.betting_ms == 5_000
 
 
 def test_italy_allows_both() -> None:
