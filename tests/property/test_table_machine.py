@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rgs.core import games
 from rgs.core.errors import TableStateError
 from rgs.core.games.types import Action, Phase, Timers
-from rgs.core.replay import tables as audit
+from rgs.core.replay import table_finals
 from rgs.core.rounds import SERVER_PARTY, TakenAction
 from rgs.core.rulesets import Ruleset, load_ruleset
 from rgs.core.tables.machine import STEPS, Clockwork, Facts, State, Step, Table, due, take
@@ -187,7 +187,7 @@ def verify_windows(table: Table, clockwork: Clockwork, dealt_ms: int, *, is_void
         body=fixed, deal="c3" * 32, deal_time=format_time(dealt_ms), ruleset=SimpleNamespace(rules=clockwork.rules)
     )
     statement = SimpleNamespace(body=body, failure=lambda check, message: AssertionError(f"{check}: {message}"))
-    audit._verify_windows(cast("Any", statement), cast("Any", round_))
+    table_finals.verify_windows(cast("Any", statement), cast("Any", round_))
 
 
 @given(CLOCKWORKS, MOVES)

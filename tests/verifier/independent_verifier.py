@@ -367,7 +367,8 @@ RULESETS = {(name, "2" if name == "uth-lugano" else "1", digest): SimpleNamespac
 CLOSE_EARLY = {("it-adm", "2"), ("demo", "2")}
 JURISDICTIONS = {(name, version, digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace,
                                                           test_regulator=test, ids=ids,
-                                                          early_close=(name, version) in CLOSE_EARLY)
+                                                          early_close=(name, version) in CLOSE_EARLY,
+                                                          tables=version != "1")
                  for name, currency, cap, pace, test, ids, digests in (
     ("it-adm", "EUR", 100_000, 0, False, True,
      {"1": "0dd46b73de2ea667437effbcefb57e736e0cf2adc175dd3e36d7ccbb4e494c1b",
@@ -1106,6 +1107,8 @@ class Verifier:
         need("19 void", reported.get("session_id", sid) == sid, "of another session")
         need("19 void", self.paused.get(body["round_id"]) == void["malfunction"], "resumed")
         need("19 void", opened <= reported["time"] <= one["time"] <= two["time"], "approved too early")
+        windows = body.get("windows", [])
+        need("19 void", all(window["close_time"] <= reported["time"] for window in windows), "a window while paused")
         actions = body.get("actions", [])
         need("19 void", all(action["time"] <= reported["time"] for action in actions), "decided while paused")
         if self.whole:
@@ -1140,7 +1143,7 @@ class Verifier:
         round_ = SimpleNamespace(
             hash=reported.hash, body=body, rules=rules if fits_deck else None, table=table, seats=None, salt=b"",
             dealt=None, deal_hash="", final=None, final_hash="", deck=None, leaves={}, unanswered=set(), left=False,
-            latest="", followed=False,
+            latest="", followed=False, boxes=set(),
         )  # fmt: skip
         table.round, table.number = round_, max(was, int(body["table_round_no"]))
         self.table_rounds[reported.hash] = round_
@@ -1159,6 +1162,7 @@ class Verifier:
         if not rules or not law:
             raise FaultError("8 rules", "ruleset, jurisdiction")
         need("8 rules", rules.at_table, "no table game")
+        need("8 rules", law.tables, "no tables")
         need("8 rules", not body["early_close"] or law.early_close, "early close")
         placed = sorted(name for name in OPENING[rules.game] if name != "blind")
         need("10 stakes", [limit["bet"] for limit in body["limits"]] == placed, "limits of which bets")
@@ -1170,17 +1174,17 @@ class Verifier:
         need("25 table deal", 64 <= leaves <= MOST_SEATS and not leaves & (leaves - 1), "leaves")
         need("25 table deal", code.split("-")[0] == f"#{opened[11:19]}", "code")
         need("25 table deal", second != opened[:19] or code not in codes, "code twice")
-        self.ran_out(opened, closed, int(body["betting_ms"]))
+        self.lasted(opened, closed, int(body["betting_ms"]), int(body["betting_ms"]))
         need("27 early", body["time"] >= closed, "before betting closed")
 
     def table_round_over(self, round_: SimpleNamespace) -> None:
         need("28 seats", round_.final, "the round has no end")
         need("28 seats", not round_.unanswered, "a seat has no final")
 
-    def ran_out(self, opened: str, closed: str, due_ms: int) -> None:
+    def lasted(self, opened: str, closed: str, due_ms: int, least_ms: int) -> None:
         passed = datetime.fromisoformat(closed) - datetime.fromisoformat(opened)
         lasted = passed // timedelta(milliseconds=1)
-        need("26 windows", due_ms <= lasted <= due_ms + LATE_MS, "length")
+        need("26 windows", least_ms <= lasted <= due_ms + LATE_MS, "length")
 
     def round_of(self, named: str, body: Body) -> SimpleNamespace:
         round_ = self.table_rounds.get(named)
@@ -1269,8 +1273,8 @@ class Verifier:
             need("26 windows", not round_.rules or phases[place : place + 1] == [row["phase"]], "order of phases")
             need("26 windows", before <= row["open_time"] <= row["close_time"], "order of times")
             need("26 windows", row["end"] != "decided" or round_.body["early_close"], "decided")
-            if row["end"] == "time":
-                self.ran_out(row["open_time"], row["close_time"], int(round_.body["decision_ms"]))
+            due_ms = int(round_.body["decision_ms"])
+            self.lasted(row["open_time"], row["close_time"], due_ms, due_ms if row["end"] == "time" else 0)
             before, place = row["close_time"], place + (row["end"] != "paused")
         need("26 windows", not done or not phases or place == len(phases), "a phase has no last window")
         need("27 early", body["time"] >= before, "before the last window closed, or before the deal")
@@ -1306,7 +1310,12 @@ class Verifier:
         need("28 seats", number not in round_.leaves, "seat number twice")
         leaf = round_.leaves[number] = sha(b"\0", canonical(body["seat"]))
         round_.latest = max(round_.latest, body["time"])
-        need("28 seats", number <= (round_.seats or MOST_SEATS), "seat number")
+        need("28 seats", number <= (round_.seats or int(round_.body["leaves"])), "seat number")
+        box, rules = int(body["seat"].get("box", "0")), round_.rules
+        boxes = 0 if not rules or rules.shared else rules.seats
+        need("28 seats", not rules or (1 <= box <= boxes if boxes else box == 0), "box")
+        need("28 seats", box not in round_.boxes, "box twice")
+        round_.boxes |= {box} - {0}
         need("28 seats", reported.path is not None or self.whole, "no path")
         if reported.path is not None:
             path, leaves = [bytes.fromhex(node) for node in reported.path], int(round_.body["leaves"])
@@ -1334,7 +1343,7 @@ class Verifier:
         cards = dealt(rules, deck or FACES, hands, int(body["seat_no"]) if hands > 1 else 1)
         need("14 cards", not own or not shown or body["hole_cards"] == cards["hole_cards"], "cards")
         bets, phase, folded = self.decisions(body, seat, bytes.fromhex(seat.hash), done)
-        self.in_windows(body, final["windows"])
+        self.in_windows(body, final["windows"], phase)
         need("19 void", done or body["settlement"] == pushed(bets), "pushes")
         if done or shown:
             names = ("outcome", "settlement") if done else ("would_have_outcome", "would_have_been")
@@ -1345,7 +1354,7 @@ class Verifier:
         self.sums(body, seat, bets)
         self.hidden += not done and not shown
 
-    def in_windows(self, body: Body, windows: list[Body]) -> None:
+    def in_windows(self, body: Body, windows: list[Body], phase: str) -> None:
         for action in body["actions"]:
             mine = [window for window in windows if window["phase"] == action["phase"]]
             if action["by"] == "player":
@@ -1354,6 +1363,8 @@ class Verifier:
                 last = mine[-1] if mine else {"end": ""}
                 good = action["by"] == "timer" and last["end"] == "time" and last["close_time"] == action["time"]
             need("26 windows", good, "an action outside of a window")
+        left = [window["end"] for window in windows if window["phase"] == phase]
+        need("26 windows", not left or left[-1] != "time", "no decision in a window that ran out")
 
     def is_admin(self, party: str, time: str) -> bool:
         return any(since <= time <= until for since, until in self.admins[party].values())

@@ -36,7 +36,8 @@ from rgs.core.replay.sessions import (
     verify_session_open,
     verify_transfer,
 )
-from rgs.core.replay.tables import TableRound, Tables
+from rgs.core.replay.table_rounds import TableRound
+from rgs.core.replay.tables import Tables
 from rgs.core.replay.voids import Voids
 from rgs.core.rounds import DECK_UNRECOVERABLE
 from rgs.core.statements import UnhandledKindError

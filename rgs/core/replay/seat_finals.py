@@ -33,7 +33,8 @@ from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.seats import OpenSeat, verify_balance_after, verify_balance_before
 from rgs.core.replay.sessions import Chain
-from rgs.core.replay.tables import TableRound, verify_action_times
+from rgs.core.replay.table_finals import verify_action_times
+from rgs.core.replay.table_rounds import TableRound
 from rgs.core.rounds import default_end, pushed_objects, settlement_objects
 from rgs.core.rulesets import Ruleset
 from rgs.core.statements import LINK_ZERO, format_canonical
@@ -122,7 +123,7 @@ def verify_seat_final(statement: Statement, seat: OpenSeat | None, round_: Table
         raise statement.failure(CARDS, "hole_cards are not those that the deck gives")
     # (15) The decisions, (26) in their windows.
     played = play(statement, seat, dealt)
-    verify_action_times(statement, round_)
+    verify_action_times(statement, round_, played.phase)
     # (16) The hands, (17) the settlement, (19) the void.
     hands = round_.showdown(ruleset, seat.seat_no) if round_.deck else None
     if body["status"] == "void":

@@ -104,6 +104,8 @@ class Voids:
         times = [opened, result.time, *(approval["time"] for approval in void["approvals"])]
         if times != sorted(times):
             raise statement.failure(VOID, f"opening, malfunction and approvals are out of order: {', '.join(times)}")
+        if any(window["close_time"] > result.time for window in body.get("windows", ())):
+            raise statement.failure(VOID, f"a window was open while the round was paused since {result.time}")
         actions = body.get("actions", ())
         if actions and actions[-1]["time"] > result.time:
             raise statement.failure(VOID, f"a decision was taken while the round was paused since {result.time}")

@@ -298,4 +298,6 @@ def _closed(table: Table, now_ms: int, end: WindowEnd | None = None) -> tuple[Wi
     if table.state is not State.DECIDING or table.phase is None:
         return table.windows
     own = WindowEnd.TIME if now_ms >= table.deadline_ms else WindowEnd.DECIDED
-    return (*table.windows, Window(table.phase, table.opened_ms, now_ms, end or own))
+    # No decision was taken behind the deadline: a pause that comes later does not make the window longer.
+    close_ms = min(now_ms, table.deadline_ms) if end is WindowEnd.PAUSED else now_ms
+    return (*table.windows, Window(table.phase, table.opened_ms, close_ms, end or own))

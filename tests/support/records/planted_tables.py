@@ -17,6 +17,7 @@ from tests.support.records.table_lies import BOXES, LUGANO, SHARED, both, in_cut
 from tests.support.records.table_stories import cut, played, undealt
 
 LAW_BEFORE_TABLES = rules_object(load_jurisdiction("demo", 1))
+LAW_WITHOUT_EARLY_CLOSE = rules_object(load_jurisdiction("gb-ukgc"))
 SOLO = rules_object(load_ruleset("uth-solo"))
 EARLY_CLOSE = put("early_close", value=True)
 
@@ -73,7 +74,7 @@ RULES = (
         "8 rules",
         "table_round",
         1,
-        both(EARLY_CLOSE, put("jurisdiction", value=LAW_BEFORE_TABLES)),
+        both(EARLY_CLOSE, put("jurisdiction", value=LAW_WITHOUT_EARLY_CLOSE)),
     ),
     other_session(ruleset=LUGANO),
     other_session(jurisdiction="it-adm"),
@@ -145,6 +146,8 @@ WINDOWS = (
     lie_in("a phase left out", "26 windows", "table_final", 1, drop("windows", 2)),
     lie_in("a pause that ends a phase", "26 windows", "table_final", 1, ended_by(2, "paused")),
     story("a pause, and no whole window after it", "26 windows", lies.paused_without_a_whole_window),
+    story("a pause long after the window's time", "26 windows", lies.paused_for_long),
+    story("no decision in a window that ran out, void", "26 windows", lies.undecided_in_a_void),
     lie_in(
         "a window opens before the one before closed",
         "26 windows",
@@ -220,6 +223,10 @@ SEATS = (
     story("a box dropped", "28 seats", lies.dropped),
     story("places exchanged", "28 seats", lies.replaced, SHARED),
     story("two players on one seat", "28 seats", lies.one_seat_twice),
+    story("two players in one box", "28 seats", lies.boxes(1, 1, 2)),
+    story("box 8 of seven", "28 seats", lies.boxes(1, 2, 8)),
+    story("no box", "28 seats", lies.boxes(0, 1, 2)),
+    story("boxes of a shared hand", "28 seats", lies.boxes(1, 2, 3), SHARED),
     lie_in("a root of nothing", "28 seats", "table_round", 1, put("seats_root", value=Z)),
     in_cut(
         "a root of nothing, cut", "28 seats", partial(played, lie=lie_at("table_round", 1, put("seats_root", value=Z)))
@@ -313,6 +320,7 @@ SEAT_LINKS = (
 )
 
 VOIDS = (
+    story("a window while the round was paused", "19 void", lies.open_while_paused),
     of_void("void without approvals", "19 void", "table_final", put("void", "approvals", value=[])),
     of_void("void by one party", "19 void", "table_final", drop("void", "approvals", 1)),
     of_void("void by one party twice", "19 void", "table_final", put("void", "approvals", 1, "party", value="admin-1")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -297,6 +298,45 @@ def paused_without_a_whole_window(one: Story) -> None:
     one.table.window("flop", {})
     one.table.window("river", {})
     one.table.reveal(one.one)
+    one.table.end_seats(one.one)
+
+
+def boxes(*boxes: int) -> Callable[[Story], None]:
+    """Seats in these boxes."""
+
+    def lie(one: Story) -> None:
+        one.table.boxes = boxes
+        one.play()
+
+    return lie
+
+
+def paused_for_long(one: Story) -> None:
+    """A window that a pause ended long after its time."""
+    one.dealt()
+    one.table.window("preflop", {}, end=WindowEnd.PAUSED)
+    one.factory.clock_ms += 40_000
+    one.table.windows[-1] = replace(one.table.windows[-1], close_ms=one.factory.clock_ms)
+    one.settle()
+
+
+def open_while_paused(one: Story) -> None:
+    """A window that closes after the malfunction that makes the round void."""
+    one.dealt()
+    one.table.window("preflop", {1: "play_4x", 2: "play_4x", 3: "play_4x"})
+    one.table.windows[-1] = replace(one.table.windows[-1], close_ms=one.factory.clock_ms + 2_500)
+    one.table.make_void(one.one)
+    one.table.end_seats(one.one)
+
+
+def undecided_in_a_void(one: Story) -> None:
+    """A window ran out, and a seat of the void round has no decision in it."""
+    one.dealt()
+    silent = one.table.seats[1]
+    before = silent.seat
+    one.table.window("preflop", {1: "play_4x"})
+    silent.seat, silent.actions = before, []
+    one.table.make_void(one.one)
     one.table.end_seats(one.one)
 
 

@@ -75,6 +75,8 @@ class TableRecord:
     seats: list[TableSeat] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     void: Void | None = None
+    boxes: Sequence[int] = ()
+    """The boxes of the seats, where they are not the honest ones."""
 
     @property
     def rules(self) -> RoundRules:
@@ -100,7 +102,8 @@ class TableRecord:
         for seat_no, (player, placed) in enumerate(stakes, 1):
             bets = games.check_stakes(rules.ruleset, placed)
             staked = sum(amount for _, amount in bets)
-            body = box_seat_object(seat_no, player.session_id, bets, seat_no if is_own else 0)
+            box = self.boxes[seat_no - 1] if self.boxes else seat_no * is_own
+            body = box_seat_object(seat_no, player.session_id, bets, box)
             seat = deal_again(rules.ruleset, range(52), seat_no, bets, player.balance - staked, hands=hands)
             self.seats.append(TableSeat(player, seat, body, player.balance))
         salt = factory.random.take(32)
