@@ -24,14 +24,15 @@ BETWEEN: Final = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL
 Steps = Mapping[State, Mapping[Step, State]]
 
 COLUMN: Final = (
-    *(State.SHUT, State.IDLE, State.BETTING, State.CLOSED, State.OPENING, State.DECIDING),
+    *(State.SHUT, State.IDLE, State.BETTING, State.CLOSED, State.FIXED, State.OPENING, State.DECIDING),
     *(State.SETTLING, State.RESULT),
 )
 NOTES: Final = {
     State.SHUT: "outside its hours",
     State.IDLE: "waits for a bet",
     State.BETTING: "green, then amber",
-    State.CLOSED: "red: bets are fixed",
+    State.CLOSED: "red: bets are cut",
+    State.FIXED: "root signed, no draw yet",
     State.OPENING: "drawn, seats signed",
     State.DECIDING: "a window a phase",
     State.SETTLING: "seats get their finals",

@@ -33,7 +33,7 @@ from rgs.core.tlog.merkle import leaf_hash, root_of, verify_inclusion
 TABLE_RULESETS = [load_ruleset(name) for name in ("uth-online", "uth-seven-box", "uth-lugano")]
 T0 = 1_795_000_000_000
 ROUND = "0" * 25 + "R"
-VOIDABLE = {State.CLOSED, State.OPENING, State.DECIDING}
+VOIDABLE = {State.FIXED, State.OPENING, State.DECIDING}
 TIMED = {State.BETTING: "betting_ms", State.DECIDING: "decision_ms", State.RESULT: "result_ms"}
 
 TIMERS = st.builds(
@@ -85,7 +85,7 @@ def verify_step(before: Table, step: Step, taken: Table, clockwork: Clockwork, n
     assert bool(taken.deadline_ms) == (taken.state in TIMED)
     assert (taken.phase is None) == (State.DECIDING not in {taken.state, taken.paused_from})
     assert (taken.paused_from is not None) == (taken.state is State.PAUSED)
-    assert taken.round_no == before.round_no + (step is Step.CLOSE)
+    assert taken.round_no == before.round_no + (step is Step.FIX)
     assert bool(taken.round_id) == (taken.is_in_round or State.BETTING in {taken.state, taken.paused_from}) or (
         State.RESULT in {taken.state, taken.paused_from}
     )
@@ -106,6 +106,7 @@ def verify_due(table: Table, step: Step | None, clockwork: Clockwork, facts: Fac
             State.IDLE: facts.is_open,
             State.BETTING: not is_time,
             State.CLOSED: False,
+            State.FIXED: False,
             State.OPENING: facts.unopened > 0,
             State.DECIDING: not is_time and (facts.undecided > 0 or not clockwork.early_close),
             State.SETTLING: facts.unopened + facts.unfinished > 0,
@@ -206,8 +207,8 @@ def test_the_windows_of_every_round_that_is_revealed_satisfy_the_auditor(
     evening.move(1, Facts(), None)
     evening.move(1, Facts(bets=1), None)
     evening.move("deadline", Facts(bets=1), None)
-    evening.move(1, Facts(), None)
-    evening.move(1, Facts(), None)
+    for _ in (Step.FIX, Step.DEAL, Step.SHOW):
+        evening.move(1, Facts(), None)
     assert evening.is_in(State.DECIDING)
     for happening in happenings:
         if happening == "paused":

@@ -30,6 +30,7 @@ class State(StrEnum):
     IDLE = "idle"
     BETTING = "betting"
     CLOSED = "closed"
+    FIXED = "fixed"
     OPENING = "opening"
     DECIDING = "deciding"
     SETTLING = "settling"
@@ -49,7 +50,9 @@ class Step(StrEnum):
     CANCEL = "cancel"
     """The betting window ends without a bet; of a paused table, every bet is returned."""
     CLOSE = "close"
-    """The betting window ends; the bets are cut: `table_round` and `table_seats` are signed."""
+    """The betting window ends, and the bets are cut: from here on none changes. Nothing is signed yet."""
+    FIX = "fix"
+    """The cut bets have their numbers and their root: `table_round` and `table_seats` are signed."""
     DEAL = "deal"
     """One draw: `table_deal` is signed."""
     SHOW = "show"
@@ -71,7 +74,8 @@ STEPS: Final[Mapping[State, Mapping[Step, State]]] = MappingProxyType(
         State.SHUT: {Step.OPEN: State.IDLE},
         State.IDLE: {Step.BEGIN: State.BETTING, Step.SHUT: State.SHUT, Step.PAUSE: State.PAUSED},
         State.BETTING: {Step.CLOSE: State.CLOSED, Step.CANCEL: State.IDLE, Step.PAUSE: State.PAUSED},
-        State.CLOSED: {Step.DEAL: State.OPENING, Step.PAUSE: State.PAUSED},
+        State.CLOSED: {Step.FIX: State.FIXED, Step.PAUSE: State.PAUSED},
+        State.FIXED: {Step.DEAL: State.OPENING, Step.PAUSE: State.PAUSED},
         State.OPENING: {Step.SHOW: State.DECIDING, Step.PAUSE: State.PAUSED},
         State.DECIDING: {Step.SHOW: State.DECIDING, Step.REVEAL: State.SETTLING, Step.PAUSE: State.PAUSED},
         State.SETTLING: {Step.FINISH: State.RESULT},
@@ -87,7 +91,7 @@ STEPS: Final[Mapping[State, Mapping[Step, State]]] = MappingProxyType(
 )
 """Every step that there is, and where it leads. RESUME leads from PAUSED back to the state before."""
 
-_VOIDABLE: Final = frozenset({State.CLOSED, State.OPENING, State.DECIDING})
+_VOIDABLE: Final = frozenset({State.FIXED, State.OPENING, State.DECIDING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +140,10 @@ class Table:
     opened_ms: int = 0
     """When the running window opened."""
     deadline_ms: int = 0
+    step_ms: int = 0
+    """When the newest step was taken. A clock that is set back does not take a table back."""
     round_no: int = 0
-    """Number of the newest round whose bets were cut."""
+    """Number of the newest round that was fixed."""
     head: str = LINK_ZERO
     round_id: str = ""
     table_round: str = ""
@@ -152,13 +158,16 @@ class Table:
     def is_in_round(self) -> bool:
         """Whether the bets of a round are cut, and not all of its seats have ended."""
         state = self.paused_from if self.state is State.PAUSED else self.state
-        return state in {State.CLOSED, State.OPENING, State.DECIDING, State.SETTLING, State.VOIDING}
+        return state in {
+            State.CLOSED, State.FIXED, State.OPENING, State.DECIDING, State.SETTLING, State.VOIDING,
+        }  # fmt: skip
 
 
 def due(table: Table, clockwork: Clockwork, facts: Facts, now_ms: int) -> Step | None:
     """The step that the table must take now, None if it waits: for its deadline, a bet, its seats, or an admin."""
     is_time = bool(table.deadline_ms) and now_ms >= table.deadline_ms
-    if is_time and now_ms > table.deadline_ms + LATE_MAX_MS and table.state in {State.BETTING, State.DECIDING}:
+    is_played = table.state is State.DECIDING or (table.state is State.BETTING and bool(facts.bets))
+    if is_time and now_ms > table.deadline_ms + LATE_MAX_MS and is_played:
         return Step.PAUSE  # an outage is no longer window for those who can still reach the server
     match table.state:
         case State.SHUT:
@@ -168,6 +177,8 @@ def due(table: Table, clockwork: Clockwork, facts: Facts, now_ms: int) -> Step |
         case State.BETTING:
             return (Step.CLOSE if facts.bets else Step.CANCEL) if is_time else None
         case State.CLOSED:
+            return Step.FIX
+        case State.FIXED:
             return Step.DEAL
         case State.OPENING:
             return None if facts.unopened else Step.SHOW
@@ -200,13 +211,16 @@ def take(
     `round_id` is that of the round that BEGIN starts. `unopened` is that of the facts: a dealt round can be made void
     once it is 0. Hashes of what the step signs are filled in by the writer.
     """
-    after = replace(table, version=table.version + 1, state=_led_to(table, step, clockwork, unopened))
-    now_ms = max(now_ms, table.opened_ms, *(window.close_ms for window in table.windows[-1:]))
+    now_ms = max(now_ms, table.step_ms)
+    led_to = _led_to(table, step, clockwork, unopened)
+    after = replace(table, version=table.version + 1, state=led_to, step_ms=now_ms)
     match step:
         case Step.BEGIN:
             return _timed(_without_round(after, round_id), now_ms, clockwork.timers.betting_ms)
         case Step.CLOSE:
-            return replace(after, round_no=table.round_no + 1, deadline_ms=0)
+            return replace(after, deadline_ms=0)
+        case Step.FIX:
+            return replace(after, round_no=table.round_no + 1)
         case Step.SHOW:
             place = 0 if table.phase is None else clockwork.phases.index(table.phase) + 1
             shown = replace(after, windows=_closed(table, now_ms), phase=clockwork.phases[place])
