@@ -32,7 +32,7 @@ NOTES: Final = {
     State.IDLE: "waits for a bet",
     State.BETTING: "green, then amber",
     State.CLOSED: "red: bets are cut",
-    State.FIXED: "root signed, no draw yet",
+    State.FIXED: "the bets are signed",
     State.OPENING: "drawn, seats signed",
     State.DECIDING: "a window a phase",
     State.SETTLING: "seats get their finals",
