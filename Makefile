@@ -22,7 +22,8 @@ QUICK := not slow and not slow_exhaustive
 # The tests that reach all of rng and rgs.core. The others run the same lines a thousand times over, and are not traced:
 # that costs half of the time. Two passes, for a value cached by a test that is not traced is not made anew.
 MEASURED := $(addprefix tests/unit/,certification/audit core rng service tlog) \
-  $(wildcard tests/integration/test_reconcile*.py tests/integration/test_recover*.py)
+  $(wildcard tests/integration/test_reconcile*.py tests/integration/test_recover*.py tests/integration/test_table*.py) \
+  tests/unit/certification/test_table_returns.py
 SKIPS := .venv/skipped-tests
 SOURCES := $(wildcard rng rgs certification examples bench tests tools)
 PROTOS := $(shell find protos -name '*.proto' 2>/dev/null)

@@ -123,17 +123,17 @@ def verify_seat_final(statement: Statement, seat: OpenSeat | None, round_: Table
         raise statement.failure(CARDS, "hole_cards are not those that the deck gives")
     # (15) The decisions, (26) in their windows.
     played = play(statement, seat, dealt)
+    is_void = body["status"] == "void"
+    if not is_void and played.phase is not Phase.SHOWDOWN:
+        raise statement.failure(ACTIONS, f"settled at {played.phase}, before the showdown")
     verify_action_times(statement, round_, played.phase)
     # (16) The hands, (17) the settlement, (19) the void.
-    hands = round_.showdown(ruleset, seat.seat_no) if round_.deck else None
-    if body["status"] == "void":
+    if is_void:
         verify_settlement(statement, VOID, pushed_objects(played.bets), body["settlement"])
-        if hands is not None:
-            _verify_claims(statement, default_end(played), hands, body["would_have_been"], body["would_have_outcome"])
-    elif played.phase is not Phase.SHOWDOWN:
-        raise statement.failure(ACTIONS, f"settled at {played.phase}, before the showdown")
-    elif hands is not None:
-        _verify_claims(statement, played, hands, body["settlement"], body["outcome"])
+    if round_.deck:  # without one a settled seat has failed check 11
+        bets, outcome = _WOULD_HAVE if is_void else ("settlement", "outcome")
+        hands = round_.showdown(ruleset, seat.seat_no)
+        _verify_claims(statement, default_end(played), hands, body[bets], body[outcome])
     # (18) The balance.
     verify_balance(statement, seat, played)
 

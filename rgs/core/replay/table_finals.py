@@ -89,6 +89,8 @@ def verify_windows(statement: Statement, round_: TableRound) -> None:
     # Of a ruleset that is not known (8) neither phases nor cards can be compared.
     phases = [] if round_.ruleset is None else [phase.value for phase in round_.ruleset.rules.transitions]
     ended: list[str] = []
+    if body["windows"] and not round_.deal:
+        raise statement.failure(WINDOWS, "windows of a round that was not dealt")
     for window in body["windows"]:
         if not time <= window["open_time"] <= window["close_time"]:
             raise statement.failure(WINDOWS, f"the window from {window['open_time']} is out of order")
@@ -103,8 +105,6 @@ def verify_windows(statement: Statement, round_: TableRound) -> None:
         verify_length(statement, window["open_time"], window["close_time"], due_ms, ran_out=ran_out)
     if phases and body["status"] == "settled" and ended != phases:
         raise statement.failure(WINDOWS, f"windows of {', '.join(ended) or 'no phase'}, not of {', '.join(phases)}")
-    if body["windows"] and not round_.deal:
-        raise statement.failure(WINDOWS, "windows of a round that was not dealt")
     if body["time"] < time:
         raise statement.failure(EARLY, f"the table's final is dated {body['time']}, before its last window closed")
 

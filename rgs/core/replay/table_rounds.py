@@ -62,10 +62,6 @@ class TableRound:
     def hands(self) -> int:
         return int(self.body["hands"])
 
-    @property
-    def is_void(self) -> bool:
-        return bool(self.final_body) and self.final_body["status"] == "void"
-
     def showdown(self, ruleset: Ruleset, seat_no: int) -> Showdown:
         """The hands of a seat and of the dealer, by the revealed deck."""
         return _showdown(ruleset, self.deck, self.hands, seat_no if self.hands > 1 else 1)

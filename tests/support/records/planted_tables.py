@@ -61,6 +61,9 @@ CHAIN = (
     lie_in("final of another round's id", "24 table", "table_final", 2, put("round_id", value=OTHER_ULID)),
     story("a second table_final", "24 table", lies.ended_twice),
     story("the round before has not ended", "24 table", lies.never_ended),
+    story("a round that ends in the next one", "24 table", lies.ended_late),
+    Planted("a round that ends in the next one, cut", "28 seats", lies.ended_late_in_cut_files, lies.with_all_rounds),
+    Planted("a round that is fixed twice", "24 table", played, lies.fixed_twice),
     story("a deal kept back", "28 seats", lies.never_ended_and_nobody_sat, SHARED),
     story("the last round has no end", "28 seats", lies.last_without_end),
 )
@@ -302,6 +305,7 @@ SEAT_LINKS = (
     lie_in("no cards of a box", "11 opening", "seat_final", 1, drop("hole_cards")),
     lie_in("cards of a shared hand", "11 opening", "seat_final", 1, put("hole_cards", value=["As", "Ac"]), SHARED),
     lie_in("another seat's cards", "14 cards", "seat_final", 1, put("hole_cards", value=["As", "Ac"])),
+    lie_in("a seat settled before the showdown", "15 actions", "seat_final", 3, lies.bound(drop("actions", 2))),
     lie_in("a seat's timer plays", "15 actions", "seat_final", 1, put("actions", 0, "by", value="timer")),
     lie_in("a seat's actions of another opening", "15 actions", "seat_final", 1, put("actions_hash", value=Z)),
     lie_in("a seat wins", "16 hands", "seat_final", 2, lies.other_outcome),

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from rgs.core.statements import commitment_of, first_actions_hash, format_canonical, next_actions_hash
+from rgs.core.tables.bodies import table_final_body
 from rgs.core.tables.windows import WindowEnd
-from tests.support.records.factory import Body, RecordFactory
+from tests.support.records.factory import Body, RecordFactory, join
 from tests.support.records.lies import Change, Planted, Z, lie_at
 from tests.support.records.table_stories import (
     OF_A_ROUND,
@@ -195,6 +196,26 @@ def never_ended(one: Story) -> None:
     one.dealt()
     one.table.fix(one.one, one.stakes)
     one.table.make_void(one.one)
+
+
+def ended_late(one: Story) -> None:
+    """The end of a round stands behind the beginning of the next one."""
+    one.dealt()
+    one.shown()
+    table = one.table
+    late = table_final_body(table.table_round, table.deal_hash, table.round_id, table.windows, table.revealed)
+    seats, revealed = table.seats, table.revealed
+    table.fix(one.one, one.stakes)
+    table.make_void(one.one)
+    named = one.factory.numbered(one.one, "table_final", late)
+    table.seats, table.revealed, table.final, table.void, table.round_id = (
+        seats,
+        revealed,
+        named,
+        None,
+        late["round_id"],
+    )
+    table.end_seats(one.one)
 
 
 def never_ended_and_nobody_sat(one: Story) -> None:
@@ -395,6 +416,21 @@ def without_paths(factory: RecordFactory) -> bytes:
     lines = cut(factory).split(b"\n")
     return b"\n".join(line[: line.index(b',"path":')] + b',"private":null}' if b',"path":' in line else line
                       for line in lines)  # fmt: skip
+
+
+def fixed_twice(factory: RecordFactory) -> bytes:
+    """The line of a `table_round` stands there twice."""
+    lines: list[bytes] = []
+    for line in factory.lines:
+        lines += [line] * (1 + (body_of(line)["kind"] == "table_round"))
+    return join(lines)
+
+
+def ended_late_in_cut_files() -> RecordFactory:
+    """The story, for a cut export."""
+    one = begun()
+    ended_late(one)
+    return one.end()
 
 
 def another_path(factory: RecordFactory) -> bytes:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rgs.tlog.receipts import make_proof
 
 from certification import dispute
 from certification.dispute_page import card_text, languages
 from rgs.cli.dispute import page_of, zip_of
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import ExportLine, format_line, leaf_hash, parse_envelope, parse_line, parse_statement
+from rgs.tlog.published import make_proof
 from tests.support.records.audited import Case, entries_of
 from tests.support.records.factory import RecordFactory
 from tests.support.records.parts import SessionRecord
@@ -108,7 +108,7 @@ def run(case: Case, files: dict[str, bytes], *more: str) -> int:
     ("nth", "shown"),
     [
         (SETTLED, ("U-5", "U-7")),
-        (SHOWN, ("MALFUNCTION", "Would have returned", "void round: every stake returns in full")),
+        (SHOWN, ("MALFUNCTION", "Would have returned", "void round: every stake is returned in full")),
         (HIDDEN, ("DECK_UNRECOVERABLE", "nothing of it is revealed")),
     ],
 )
