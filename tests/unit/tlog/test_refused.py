@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -166,9 +167,10 @@ async def test_an_older_published_checkpoint_is_replaced_and_one_of_another_hist
     await again.work()
     assert (log / "2026h1" / "checkpoint").read_bytes() == newest
     await again.close()
-    other = ShardWriter.open(LogDirectory(log.parent / "other"), Checkpoints(log.parent / "other.db"), H1, SIGNER)
-    other.write([b"another history"])
-    other.sign()
+    with closing(Checkpoints(log.parent / "other.db")) as checkpoints:
+        other = ShardWriter.open(LogDirectory(log.parent / "other"), checkpoints, H1, SIGNER)
+        other.write([b"another history"])
+        other.sign()
     (log / "2026h1" / "checkpoint").write_bytes(other.newest.note)
     last = make_sequencer(shelf, log, clock)
     with pytest.raises(LogRefusedError) as refused:
