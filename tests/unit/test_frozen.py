@@ -45,6 +45,8 @@ CHANGING = USE_CASES | {
     "rgs.core.reconcile.extract._Session",
     "rgs.core.reconcile.report.BreakFindings",
     "rgs.core.replay.deals.Deal",
+    "rgs.core.replay.table_rounds.TableRound",
+    "rgs.core.replay.tables.TableState",
     "rgs.core.replay.draws.DrawAccount",
     "rgs.core.replay.instances.ReplayedInstance",
     "rgs.core.replay.instances.Lost",

@@ -10,6 +10,7 @@ from functools import partial
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rounds import rules_object
 from rgs.core.rulesets import load_ruleset
+from tests.support.records import table_ends as ends
 from tests.support.records import table_lies as lies
 from tests.support.records.lies import OTHER_ULID, RULES_OF_NOBODY, Change, Planted, Z, add, drop, lie_at, put, swap
 from tests.support.records.lying import limits
@@ -61,8 +62,8 @@ CHAIN = (
     lie_in("final of another round's id", "24 table", "table_final", 2, put("round_id", value=OTHER_ULID)),
     story("a second table_final", "24 table", lies.ended_twice),
     story("the round before has not ended", "24 table", lies.never_ended),
-    story("a round that ends in the next one", "24 table", lies.ended_late),
-    Planted("a round that ends in the next one, cut", "28 seats", lies.ended_late_in_cut_files, lies.with_all_rounds),
+    story("a round that ends in the next one", "24 table", ends.ended_late),
+    Planted("a round that ends in the next one, cut", "28 seats", ends.ended_late_in_cut_files, lies.with_all_rounds),
     Planted("a round that is fixed twice", "24 table", played, lies.fixed_twice),
     story("a deal kept back", "28 seats", lies.never_ended_and_nobody_sat, SHARED),
     story("the last round has no end", "28 seats", lies.last_without_end),
@@ -149,8 +150,8 @@ WINDOWS = (
     lie_in("a phase left out", "26 windows", "table_final", 1, drop("windows", 2)),
     lie_in("a pause that ends a phase", "26 windows", "table_final", 1, ended_by(2, "paused")),
     story("a pause, and no whole window after it", "26 windows", lies.paused_without_a_whole_window),
-    story("a pause long after the window's time", "26 windows", lies.paused_for_long),
-    story("no decision in a window that ran out, void", "26 windows", lies.undecided_in_a_void),
+    story("a pause long after the window's time", "26 windows", ends.paused_for_long),
+    story("no decision in a window that ran out, void", "26 windows", ends.undecided_in_a_void),
     lie_in(
         "a window opens before the one before closed",
         "26 windows",
@@ -324,7 +325,7 @@ SEAT_LINKS = (
 )
 
 VOIDS = (
-    story("a window while the round was paused", "19 void", lies.open_while_paused),
+    story("a window while the round was paused", "19 void", ends.open_while_paused),
     of_void("void without approvals", "19 void", "table_final", put("void", "approvals", value=[])),
     of_void("void by one party", "19 void", "table_final", drop("void", "approvals", 1)),
     of_void("void by one party twice", "19 void", "table_final", put("void", "approvals", 1, "party", value="admin-1")),

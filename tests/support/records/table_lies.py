@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
 from rgs.core.statements import commitment_of, first_actions_hash, format_canonical, next_actions_hash
-from rgs.core.tables.bodies import table_final_body
 from rgs.core.tables.windows import WindowEnd
 from tests.support.records.factory import Body, RecordFactory, join
 from tests.support.records.lies import Change, Planted, Z, lie_at
@@ -198,26 +196,6 @@ def never_ended(one: Story) -> None:
     one.table.make_void(one.one)
 
 
-def ended_late(one: Story) -> None:
-    """The end of a round stands behind the beginning of the next one."""
-    one.dealt()
-    one.shown()
-    table = one.table
-    late = table_final_body(table.table_round, table.deal_hash, table.round_id, table.windows, table.revealed)
-    seats, revealed = table.seats, table.revealed
-    table.fix(one.one, one.stakes)
-    table.make_void(one.one)
-    named = one.factory.numbered(one.one, "table_final", late)
-    table.seats, table.revealed, table.final, table.void, table.round_id = (
-        seats,
-        revealed,
-        named,
-        None,
-        late["round_id"],
-    )
-    table.end_seats(one.one)
-
-
 def never_ended_and_nobody_sat(one: Story) -> None:
     """A deck that is drawn and kept back: nobody was given a seat."""
     one.table.fix(one.one, one.stakes)
@@ -332,35 +310,6 @@ def boxes(*boxes: int) -> Callable[[Story], None]:
     return lie
 
 
-def paused_for_long(one: Story) -> None:
-    """A window that a pause ended long after its time."""
-    one.dealt()
-    one.table.window("preflop", {}, end=WindowEnd.PAUSED)
-    one.factory.clock_ms += 40_000
-    one.table.windows[-1] = replace(one.table.windows[-1], close_ms=one.factory.clock_ms)
-    one.settle()
-
-
-def open_while_paused(one: Story) -> None:
-    """A window that closes after the malfunction that makes the round void."""
-    one.dealt()
-    one.table.window("preflop", {1: "play_4x", 2: "play_4x", 3: "play_4x"})
-    one.table.windows[-1] = replace(one.table.windows[-1], close_ms=one.factory.clock_ms + 2_500)
-    one.table.make_void(one.one)
-    one.table.end_seats(one.one)
-
-
-def undecided_in_a_void(one: Story) -> None:
-    """A window ran out, and a seat of the void round has no decision in it."""
-    one.dealt()
-    silent = one.table.seats[1]
-    before = silent.seat
-    one.table.window("preflop", {1: "play_4x"})
-    silent.seat, silent.actions = before, []
-    one.table.make_void(one.one)
-    one.table.end_seats(one.one)
-
-
 def opened_after_the_first_window(one: Story) -> None:
     """The first window opens before the seats are given."""
     one.table.fix(one.one, one.stakes)
@@ -424,13 +373,6 @@ def fixed_twice(factory: RecordFactory) -> bytes:
     for line in factory.lines:
         lines += [line] * (1 + (body_of(line)["kind"] == "table_round"))
     return join(lines)
-
-
-def ended_late_in_cut_files() -> RecordFactory:
-    """The story, for a cut export."""
-    one = begun()
-    ended_late(one)
-    return one.end()
 
 
 def another_path(factory: RecordFactory) -> bytes:
