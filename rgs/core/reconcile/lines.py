@@ -23,9 +23,9 @@ _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 class RowRefusedError(Exception):
     """A row that cannot be used; `message` is its reason in the rejects. Only reconciliation raises and catches it."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    @property
+    def message(self) -> str:
+        return str(self)
 
 
 def bounded_lines(chunks: Iterable[bytes], limit: int = LINE_BYTES_MAX) -> Iterator[tuple[int, bytes | None]]:
