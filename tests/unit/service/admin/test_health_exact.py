@@ -139,6 +139,19 @@ async def test_an_instance_signs_its_first_jump_though_the_guard_is_closed_alrea
     assert len(jumps) == 1, "further ones are counted"
 
 
+async def test_a_clock_that_is_held_has_its_jump_signed_by_the_next_instance(
+    tmp_path: Path, harness: ServiceHarness
+) -> None:
+    """An admin has accepted the earlier time, and the instance before ended without signing: the clock stands."""
+    harness.clock.jump(-3_600_000)
+    harness.clock.accept()
+    assert harness.clock.take_jump() == -3_600_000
+    assert harness.clock.is_held
+    await poll(harness)
+    assert codes(tmp_path).count("TIME_JUMP") == 1
+    assert not harness.clock.is_held
+
+
 async def test_each_further_jump_is_counted_once(harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[tuple[str, ...]] = []
     monkeypatch.setattr(harness.services.monitor.events, "count", lambda *what: counted.append(what))
