@@ -33,7 +33,9 @@ PRIVATE_BLOCK = Record(
     },
 )
 _PRIVATE = Record({"block": PRIVATE_BLOCK, "salt": HASH})
-_PATH = Array(HASH, 20)
+PATH_HASHES_MAX = 20
+"""Of a tree of 1,048,576 leaves (docs/formats.md, section 10)."""
+_PATH = Array(HASH, PATH_HASHES_MAX)
 _HEAD, _BESIDE, _MIDDLE, _NULL = b'{"envelope":', b',"path":', b',"private":', b"null}"
 
 

@@ -17,7 +17,6 @@ SEATS_MAX: Final = 1 << 20
 """The most seats of one round of a table."""
 LEAVES_MIN: Final = 64
 """The fewest leaves: fewer would show how many play."""
-PATH_HASHES_MAX: Final = 20
 
 
 def leaves_for(seats: int) -> int:

@@ -5,7 +5,6 @@ An auditor reads them from `table_final` (check 26). A pause ends a window; afte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -47,13 +46,3 @@ class Window:
             "open_time": format_time(self.open_ms),
             "phase": self.phase.value,
         }
-
-
-def last_windows(windows: Iterable[Window]) -> dict[Phase, Window]:
-    """The window that ended each phase. A phase is absent while a pause is its last end."""
-    return {window.phase: window for window in windows if window.end is not WindowEnd.PAUSED}
-
-
-def is_inside(windows: Sequence[Window], phase: Phase, time_ms: int) -> bool:
-    """Whether a decision of this phase could be taken at this time, in a window that a pause ended as well."""
-    return any(window.phase is phase and window.open_ms <= time_ms <= window.close_ms for window in windows)

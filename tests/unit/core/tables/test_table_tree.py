@@ -10,10 +10,10 @@ import pytest
 
 from rgs.core.errors import InvalidFieldError, VerificationError
 from rgs.core.statements.canonical import digest
+from rgs.core.statements.lines import PATH_HASHES_MAX
 from rgs.core.tables import tree
 from rgs.core.tables.tree import (
     LEAVES_MIN,
-    PATH_HASHES_MAX,
     SEATS_MAX,
     SeatTree,
     leaves_for,
