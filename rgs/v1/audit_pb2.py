@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12rgs/v1/audit.proto\x12\x06rgs.v1\"\xa9\x01\n\tStatement\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x14\n\x0cstatement_no\x18\x03 \x01(\x03\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x0f\n\x07link_no\x18\x05 \x01(\x03\x12\x10\n\x08round_id\x18\x06 \x01(\t\x12\x0c\n\x04hash\x18\x07 \x01(\x0c\x12\x10\n\x08\x65nvelope\x18\x08 \x01(\x0c\x12\x0f\n\x07private\x18\t \x01(\x0c\"K\n\x13GetStatementRequest\x12\x0c\n\x04hash\x18\x01 \x01(\x0c\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x14\n\x0cstatement_no\x18\x03 \x01(\x03\"<\n\x14GetStatementResponse\x12$\n\tstatement\x18\x01 \x01(\x0b\x32\x11.rgs.v1.Statement\"\x99\x01\n\x15ListStatementsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x10\n\x08instance\x18\x03 \x01(\t\x12\x10\n\x08\x66irst_no\x18\x04 \x01(\x03\x12\x0f\n\x07last_no\x18\x05 \x01(\x03\x12\x11\n\tpage_size\x18\x06 \x01(\x05\x12\x12\n\npage_token\x18\x07 \x01(\t\"X\n\x16ListStatementsResponse\x12%\n\nstatements\x18\x01 \x03(\x0b\x32\x11.rgs.v1.Statement\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1a\n\x18ListKeyStatementsRequest\".\n\x19ListKeyStatementsResponse\x12\x11\n\tenvelopes\x18\x01 \x03(\x0c\"&\n\x14GetCheckpointRequest\x12\x0e\n\x06origin\x18\x01 \x01(\t\"_\n\x15GetCheckpointResponse\x12\x0e\n\x06origin\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\x0c\n\x04root\x18\x03 \x01(\x0c\x12\x0c\n\x04note\x18\x04 \x01(\x0c\x12\x0c\n\x04vkey\x18\x05 \x01(\t\"T\n\x10GetRecordRequest\x12\x0c\n\x04hash\x18\x01 \x01(\x0c\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x0c\n\x04kind\x18\x04 \x01(\t\"L\n\x11GetRecordResponse\x12$\n\tstatement\x18\x01 \x01(\x0b\x32\x11.rgs.v1.Statement\x12\x11\n\tlog_proof\x18\x02 \x01(\x0c\"P\n\x1aGetConsistencyProofRequest\x12\x0e\n\x06origin\x18\x01 \x01(\t\x12\x10\n\x08old_size\x18\x02 \x01(\x03\x12\x10\n\x08new_size\x18\x03 \x01(\x03\"a\n\x1bGetConsistencyProofResponse\x12\x0e\n\x06origin\x18\x01 \x01(\t\x12\x10\n\x08old_size\x18\x02 \x01(\x03\x12\x10\n\x08new_size\x18\x03 \x01(\x03\x12\x0e\n\x06hashes\x18\x04 \x03(\x0c\"a\n\x14StreamEntriesRequest\x12\x0e\n\x06origin\x18\x01 \x01(\t\x12\x13\n\x0bstart_index\x18\x02 \x01(\x03\x12\x14\n\x0cresume_token\x18\x03 \x01(\t\x12\x0e\n\x06\x66ollow\x18\x04 \x01(\x08\"K\n\x15StreamEntriesResponse\x12\r\n\x05index\x18\x01 \x01(\x03\x12\r\n\x05\x65ntry\x18\x02 \x01(\x0c\x12\x14\n\x0cresume_token\x18\x03 \x01(\t2\xc4\x04\n\x0c\x41uditService\x12I\n\x0cGetStatement\x12\x1b.rgs.v1.GetStatementRequest\x1a\x1c.rgs.v1.GetStatementResponse\x12O\n\x0eListStatements\x12\x1d.rgs.v1.ListStatementsRequest\x1a\x1e.rgs.v1.ListStatementsResponse\x12X\n\x11ListKeyStatements\x12 .rgs.v1.ListKeyStatementsRequest\x1a!.rgs.v1.ListKeyStatementsResponse\x12L\n\rGetCheckpoint\x12\x1c.rgs.v1.GetCheckpointRequest\x1a\x1d.rgs.v1.GetCheckpointResponse\x12@\n\tGetRecord\x12\x18.rgs.v1.GetRecordRequest\x1a\x19.rgs.v1.GetRecordResponse\x12^\n\x13GetConsistencyProof\x12\".rgs.v1.GetConsistencyProofRequest\x1a#.rgs.v1.GetConsistencyProofResponse\x12N\n\rStreamEntries\x12\x1c.rgs.v1.StreamEntriesRequest\x1a\x1d.rgs.v1.StreamEntriesResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12rgs/v1/audit.proto\x12\x06rgs.v1\"\xb7\x01\n\tStatement\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x14\n\x0cstatement_no\x18\x03 \x01(\x03\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x0f\n\x07link_no\x18\x05 \x01(\x03\x12\x10\n\x08round_id\x18\x06 \x01(\t\x12\x0c\n\x04hash\x18\x07 \x01(\x0c\x12\x10\n\x08\x65nvelope\x18\x08 \x01(\x0c\x12\x0f\n\x07private\x18\t \x01(\x0c\x12\x0c\n\x04path\x18\n \x03(\x0c\"K\n\x13GetStatementRequest\x12\x0c\n\x04hash\x18\x01 \x01(\x0c\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x14\n\x0cstatement_no\x18\x03 \x01(\x03\"<\n\x14GetStatementResponse\x12$\n\tstatement\x18\x01 \x01(\x0b\x32\x11.rgs.v1.Statement\"\x99\x01\n\x15ListStatementsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x10\n\x08instance\x18\x03 \x01(\t\x12\x10\n\x08\x66irst_no\x18\x04 \x01(\x03\x12\x0f\n\x07last_no\x18\x05 \x01(\x03\x12\x11\n\tpage_size\x18\x06 \x01(\x05\x12\x12\n\npage_token\x18\x07 \x01(\t\"X\n\x16ListStatementsResponse\x12%\n\nstatements\x18\x01 \x03(\x0b\x32\x11.rgs.v1.Statement\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1a\n\x18ListKeyStatementsRequest\".\n\x19ListKeyStatementsResponse\x12\x11\n\tenvelopes\x18\x01 \x03(\x0c\"&\n\x14GetCheckpointRequest\x12\x0e\n\x06origin\x18\x01 \x01(\t\"_\n\x15GetCheckpointResponse\x12\x0e\n\x06origin\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\x0c\n\x04root\x18\x03 \x01(\x0c\x12\x0c\n\x04note\x18\x04 \x01(\x0c\x12\x0c\n\x04vkey\x18\x05 \x01(\t\"T\n\x10GetRecordRequest\x12\x0c\n\x04hash\x18\x01 \x01(\x0c\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x0c\n\x04kind\x18\x04 \x01(\t\"L\n\x11GetRecordResponse\x12$\n\tstatement\x18\x01 \x01(\x0b\x32\x11.rgs.v1.Statement\x12\x11\n\tlog_proof\x18\x02 \x01(\x0c\"P\n\x1aGetConsistencyProofRequest\x12\x0e\n\x06origin\x18\x01 \x01(\t\x12\x10\n\x08old_size\x18\x02 \x01(\x03\x12\x10\n\x08new_size\x18\x03 \x01(\x03\"a\n\x1bGetConsistencyProofResponse\x12\x0e\n\x06origin\x18\x01 \x01(\t\x12\x10\n\x08old_size\x18\x02 \x01(\x03\x12\x10\n\x08new_size\x18\x03 \x01(\x03\x12\x0e\n\x06hashes\x18\x04 \x03(\x0c\"a\n\x14StreamEntriesRequest\x12\x0e\n\x06origin\x18\x01 \x01(\t\x12\x13\n\x0bstart_index\x18\x02 \x01(\x03\x12\x14\n\x0cresume_token\x18\x03 \x01(\t\x12\x0e\n\x06\x66ollow\x18\x04 \x01(\x08\"K\n\x15StreamEntriesResponse\x12\r\n\x05index\x18\x01 \x01(\x03\x12\r\n\x05\x65ntry\x18\x02 \x01(\x0c\x12\x14\n\x0cresume_token\x18\x03 \x01(\t2\xc4\x04\n\x0c\x41uditService\x12I\n\x0cGetStatement\x12\x1b.rgs.v1.GetStatementRequest\x1a\x1c.rgs.v1.GetStatementResponse\x12O\n\x0eListStatements\x12\x1d.rgs.v1.ListStatementsRequest\x1a\x1e.rgs.v1.ListStatementsResponse\x12X\n\x11ListKeyStatements\x12 .rgs.v1.ListKeyStatementsRequest\x1a!.rgs.v1.ListKeyStatementsResponse\x12L\n\rGetCheckpoint\x12\x1c.rgs.v1.GetCheckpointRequest\x1a\x1d.rgs.v1.GetCheckpointResponse\x12@\n\tGetRecord\x12\x18.rgs.v1.GetRecordRequest\x1a\x19.rgs.v1.GetRecordResponse\x12^\n\x13GetConsistencyProof\x12\".rgs.v1.GetConsistencyProofRequest\x1a#.rgs.v1.GetConsistencyProofResponse\x12N\n\rStreamEntries\x12\x1c.rgs.v1.StreamEntriesRequest\x1a\x1d.rgs.v1.StreamEntriesResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,35 +32,35 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rgs.v1.audit_pb2', _globals
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_STATEMENT']._serialized_start=31
-  _globals['_STATEMENT']._serialized_end=200
-  _globals['_GETSTATEMENTREQUEST']._serialized_start=202
-  _globals['_GETSTATEMENTREQUEST']._serialized_end=277
-  _globals['_GETSTATEMENTRESPONSE']._serialized_start=279
-  _globals['_GETSTATEMENTRESPONSE']._serialized_end=339
-  _globals['_LISTSTATEMENTSREQUEST']._serialized_start=342
-  _globals['_LISTSTATEMENTSREQUEST']._serialized_end=495
-  _globals['_LISTSTATEMENTSRESPONSE']._serialized_start=497
-  _globals['_LISTSTATEMENTSRESPONSE']._serialized_end=585
-  _globals['_LISTKEYSTATEMENTSREQUEST']._serialized_start=587
-  _globals['_LISTKEYSTATEMENTSREQUEST']._serialized_end=613
-  _globals['_LISTKEYSTATEMENTSRESPONSE']._serialized_start=615
-  _globals['_LISTKEYSTATEMENTSRESPONSE']._serialized_end=661
-  _globals['_GETCHECKPOINTREQUEST']._serialized_start=663
-  _globals['_GETCHECKPOINTREQUEST']._serialized_end=701
-  _globals['_GETCHECKPOINTRESPONSE']._serialized_start=703
-  _globals['_GETCHECKPOINTRESPONSE']._serialized_end=798
-  _globals['_GETRECORDREQUEST']._serialized_start=800
-  _globals['_GETRECORDREQUEST']._serialized_end=884
-  _globals['_GETRECORDRESPONSE']._serialized_start=886
-  _globals['_GETRECORDRESPONSE']._serialized_end=962
-  _globals['_GETCONSISTENCYPROOFREQUEST']._serialized_start=964
-  _globals['_GETCONSISTENCYPROOFREQUEST']._serialized_end=1044
-  _globals['_GETCONSISTENCYPROOFRESPONSE']._serialized_start=1046
-  _globals['_GETCONSISTENCYPROOFRESPONSE']._serialized_end=1143
-  _globals['_STREAMENTRIESREQUEST']._serialized_start=1145
-  _globals['_STREAMENTRIESREQUEST']._serialized_end=1242
-  _globals['_STREAMENTRIESRESPONSE']._serialized_start=1244
-  _globals['_STREAMENTRIESRESPONSE']._serialized_end=1319
-  _globals['_AUDITSERVICE']._serialized_start=1322
-  _globals['_AUDITSERVICE']._serialized_end=1902
+  _globals['_STATEMENT']._serialized_end=214
+  _globals['_GETSTATEMENTREQUEST']._serialized_start=216
+  _globals['_GETSTATEMENTREQUEST']._serialized_end=291
+  _globals['_GETSTATEMENTRESPONSE']._serialized_start=293
+  _globals['_GETSTATEMENTRESPONSE']._serialized_end=353
+  _globals['_LISTSTATEMENTSREQUEST']._serialized_start=356
+  _globals['_LISTSTATEMENTSREQUEST']._serialized_end=509
+  _globals['_LISTSTATEMENTSRESPONSE']._serialized_start=511
+  _globals['_LISTSTATEMENTSRESPONSE']._serialized_end=599
+  _globals['_LISTKEYSTATEMENTSREQUEST']._serialized_start=601
+  _globals['_LISTKEYSTATEMENTSREQUEST']._serialized_end=627
+  _globals['_LISTKEYSTATEMENTSRESPONSE']._serialized_start=629
+  _globals['_LISTKEYSTATEMENTSRESPONSE']._serialized_end=675
+  _globals['_GETCHECKPOINTREQUEST']._serialized_start=677
+  _globals['_GETCHECKPOINTREQUEST']._serialized_end=715
+  _globals['_GETCHECKPOINTRESPONSE']._serialized_start=717
+  _globals['_GETCHECKPOINTRESPONSE']._serialized_end=812
+  _globals['_GETRECORDREQUEST']._serialized_start=814
+  _globals['_GETRECORDREQUEST']._serialized_end=898
+  _globals['_GETRECORDRESPONSE']._serialized_start=900
+  _globals['_GETRECORDRESPONSE']._serialized_end=976
+  _globals['_GETCONSISTENCYPROOFREQUEST']._serialized_start=978
+  _globals['_GETCONSISTENCYPROOFREQUEST']._serialized_end=1058
+  _globals['_GETCONSISTENCYPROOFRESPONSE']._serialized_start=1060
+  _globals['_GETCONSISTENCYPROOFRESPONSE']._serialized_end=1157
+  _globals['_STREAMENTRIESREQUEST']._serialized_start=1159
+  _globals['_STREAMENTRIESREQUEST']._serialized_end=1256
+  _globals['_STREAMENTRIESRESPONSE']._serialized_start=1258
+  _globals['_STREAMENTRIESRESPONSE']._serialized_end=1333
+  _globals['_AUDITSERVICE']._serialized_start=1336
+  _globals['_AUDITSERVICE']._serialized_end=1916
 # @@protoc_insertion_point(module_scope)

@@ -33,6 +33,7 @@ class Statement(_message.Message):
     HASH_FIELD_NUMBER: _builtins.int
     ENVELOPE_FIELD_NUMBER: _builtins.int
     PRIVATE_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     instance: _builtins.str
     statement_no: _builtins.int
@@ -43,6 +44,10 @@ class Statement(_message.Message):
     envelope: _builtins.bytes
     private: _builtins.bytes
     """Canonical JSON {"block":…,"salt":…}, empty where there is none or it is not for this party."""
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Of a seat_opening: its path to the root over the seats, hashes of 32 bytes, the sibling of the leaf first."""
+
     def __init__(
         self,
         *,
@@ -55,10 +60,11 @@ class Statement(_message.Message):
         hash: _builtins.bytes = ...,
         envelope: _builtins.bytes = ...,
         private: _builtins.bytes = ...,
+        path: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["envelope", b"envelope", "hash", b"hash", "instance", b"instance", "kind", b"kind", "link_no", b"link_no", "private", b"private", "round_id", b"round_id", "session_id", b"session_id", "statement_no", b"statement_no"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["envelope", b"envelope", "hash", b"hash", "instance", b"instance", "kind", b"kind", "link_no", b"link_no", "path", b"path", "private", b"private", "round_id", b"round_id", "session_id", b"session_id", "statement_no", b"statement_no"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -278,7 +284,9 @@ class GetRecordRequest(_message.Message):
     hash: _builtins.bytes
     """Either the hash (32 bytes) …"""
     round_id: _builtins.str
-    """… or round, session and kind: round_opening or round_final."""
+    """… or round, session and kind: round_opening or round_final; of a seat at a table seat_opening or seat_final, and
+    table_round, table_deal or table_final.
+    """
     session_id: _builtins.str
     kind: _builtins.str
     def __init__(

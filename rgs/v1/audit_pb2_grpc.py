@@ -26,9 +26,9 @@ if _version_not_supported:
 
 
 class AuditServiceStub:
-    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
-    auditor, regulator and lab read all;
-    the private block beside a statement goes to its operator, to auditors and to regulators.
+    """Signed statements as they were signed. An operator reads those of its own sessions, table_round, table_deal and
+    table_final of tables where its players may play, and the key path of its instances; auditor, regulator and lab read
+    all; the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
     def __init__(self, channel):
@@ -75,9 +75,9 @@ class AuditServiceStub:
 
 
 class AuditServiceServicer:
-    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
-    auditor, regulator and lab read all;
-    the private block beside a statement goes to its operator, to auditors and to regulators.
+    """Signed statements as they were signed. An operator reads those of its own sessions, table_round, table_deal and
+    table_final of tables where its players may play, and the key path of its instances; auditor, regulator and lab read
+    all; the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
     def GetStatement(self, request, context):
@@ -87,7 +87,7 @@ class AuditServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListStatements(self, request, context):
-        """By session, by round, or by instance and range of numbers, in order.
+        """By session, by round (with what all seats of a table's round share), or by instance and range of numbers, in order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -175,9 +175,9 @@ def add_AuditServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AuditService:
-    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
-    auditor, regulator and lab read all;
-    the private block beside a statement goes to its operator, to auditors and to regulators.
+    """Signed statements as they were signed. An operator reads those of its own sessions, table_round, table_deal and
+    table_final of tables where its players may play, and the key path of its instances; auditor, regulator and lab read
+    all; the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
     @staticmethod

@@ -27,9 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AuditServiceStub:
-    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
-    auditor, regulator and lab read all;
-    the private block beside a statement goes to its operator, to auditors and to regulators.
+    """Signed statements as they were signed. An operator reads those of its own sessions, table_round, table_deal and
+    table_final of tables where its players may play, and the key path of its instances; auditor, regulator and lab read
+    all; the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
     @_typing.overload
@@ -38,7 +38,7 @@ class AuditServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AuditServiceAsyncStub: ...
     GetStatement: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetStatementRequest, _audit_pb2.GetStatementResponse]
     ListStatements: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListStatementsRequest, _audit_pb2.ListStatementsResponse]
-    """By session, by round, or by instance and range of numbers, in order."""
+    """By session, by round (with what all seats of a table's round share), or by instance and range of numbers, in order."""
     ListKeyStatements: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListKeyStatementsRequest, _audit_pb2.ListKeyStatementsResponse]
     """root_key, node_key, key_end and revocation statements: the key path that an offline replay needs."""
     GetCheckpoint: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetCheckpointRequest, _audit_pb2.GetCheckpointResponse]
@@ -52,15 +52,15 @@ class AuditServiceStub:
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
-    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
-    auditor, regulator and lab read all;
-    the private block beside a statement goes to its operator, to auditors and to regulators.
+    """Signed statements as they were signed. An operator reads those of its own sessions, table_round, table_deal and
+    table_final of tables where its players may play, and the key path of its instances; auditor, regulator and lab read
+    all; the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStatement: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetStatementRequest, _audit_pb2.GetStatementResponse]  # type: ignore[assignment]
     ListStatements: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListStatementsRequest, _audit_pb2.ListStatementsResponse]  # type: ignore[assignment]
-    """By session, by round, or by instance and range of numbers, in order."""
+    """By session, by round (with what all seats of a table's round share), or by instance and range of numbers, in order."""
     ListKeyStatements: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListKeyStatementsRequest, _audit_pb2.ListKeyStatementsResponse]  # type: ignore[assignment]
     """root_key, node_key, key_end and revocation statements: the key path that an offline replay needs."""
     GetCheckpoint: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetCheckpointRequest, _audit_pb2.GetCheckpointResponse]  # type: ignore[assignment]
@@ -73,9 +73,9 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """The entries of a shard in order, for auditor, regulator and lab; never one that no published checkpoint covers."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Signed statements as they were signed. An operator reads those of its own sessions and the key path of its instances;
-    auditor, regulator and lab read all;
-    the private block beside a statement goes to its operator, to auditors and to regulators.
+    """Signed statements as they were signed. An operator reads those of its own sessions, table_round, table_deal and
+    table_final of tables where its players may play, and the key path of its instances; auditor, regulator and lab read
+    all; the private block beside a statement goes to its operator, to auditors and to regulators.
     """
 
     @_abc_1.abstractmethod
@@ -91,7 +91,7 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _audit_pb2.ListStatementsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.ListStatementsResponse, _abc.Awaitable[_audit_pb2.ListStatementsResponse]]:
-        """By session, by round, or by instance and range of numbers, in order."""
+        """By session, by round (with what all seats of a table's round share), or by instance and range of numbers, in order."""
 
     @_abc_1.abstractmethod
     def ListKeyStatements(

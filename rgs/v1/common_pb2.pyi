@@ -623,6 +623,8 @@ class SessionView(_message.Message):
     PENDING_FIELD_NUMBER: _builtins.int
     WALLET_BALANCE_MINOR_FIELD_NUMBER: _builtins.int
     WALLET_BALANCE_TIME_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    RESERVED_MINOR_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     status: Global___SessionStatus.ValueType
     game_name: _builtins.str
@@ -661,6 +663,10 @@ class SessionView(_message.Message):
     """Seamless: the balance that the operator's wallet sent last, and when (the server's clock). Something else may have
     changed it since: it says what is offered, and the wallet decides. Unset until the wallet has sent one.
     """
+    table: _builtins.str
+    """The table that the session plays at; empty in solo play."""
+    reserved_minor: _builtins.int
+    """What is reserved for bets at the table; part of the balance until the round is dealt."""
     @_builtins.property
     def ruleset(self) -> Global___RulesRef: ...
     @_builtins.property
@@ -724,10 +730,12 @@ class SessionView(_message.Message):
         pending: Global___PendingOperation | None = ...,
         wallet_balance_minor: _builtins.int | None = ...,
         wallet_balance_time: _timestamp_pb2.Timestamp | None = ...,
+        table: _builtins.str = ...,
+        reserved_minor: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_round_no", b"next_round_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_round_no", b"next_round_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "reserved_minor", b"reserved_minor", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "table", b"table", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__loss_left_minor: _TypeAlias = _typing.Literal["loss_left_minor"]  # noqa: Y015
     _WhichOneofArgType__loss_left_minor: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor"]  # noqa: Y015

@@ -142,6 +142,7 @@ class GetRoundRecordRequest(_message.Message):
     DATE_FIELD_NUMBER: _builtins.int
     GAME_CODE_FIELD_NUMBER: _builtins.int
     OPERATOR_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """Either the round's id …"""
     player: _builtins.str
@@ -150,6 +151,8 @@ class GetRoundRecordRequest(_message.Message):
     game_code: _builtins.str
     operator: _builtins.str
     """With a player: the player's operator. Only auditors and regulators set it; an operator gets its own players."""
+    session_id: _builtins.str
+    """With a round's id: only the seat of this session. A round of a table has many seats."""
     def __init__(
         self,
         *,
@@ -158,10 +161,11 @@ class GetRoundRecordRequest(_message.Message):
         date: _builtins.str = ...,
         game_code: _builtins.str = ...,
         operator: _builtins.str = ...,
+        session_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "game_code", b"game_code", "operator", b"operator", "player", b"player", "round_id", b"round_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "game_code", b"game_code", "operator", b"operator", "player", b"player", "round_id", b"round_id", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -174,7 +178,9 @@ class GetRoundRecordResponse(_message.Message):
     RECORDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundRecord]:
-        """More than one only where the player had several sessions with the same date and code."""
+        """More than one only where the player had several sessions with the same date and code, or for a round of a table:
+        its first 50 seats, of an operator its own.
+        """
 
     def __init__(
         self,
@@ -197,13 +203,25 @@ class RoundRecord(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     OPENING_FIELD_NUMBER: _builtins.int
     FINAL_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    TABLE_ROUND_FIELD_NUMBER: _builtins.int
+    TABLE_DEAL_FIELD_NUMBER: _builtins.int
+    TABLE_FINAL_FIELD_NUMBER: _builtins.int
     opening: _builtins.bytes
-    """Signed round_opening and round_final: DSSE envelopes."""
+    """Signed round_opening and round_final, or seat_opening and seat_final: DSSE envelopes."""
     final: _builtins.bytes
+    table_round: _builtins.bytes
+    """What all seats of a table's round share, as it was signed. table_final is empty until the last window has ended."""
+    table_deal: _builtins.bytes
+    table_final: _builtins.bytes
     @_builtins.property
     def summary(self) -> Global___RoundSummary: ...
     @_builtins.property
     def round(self) -> _common_pb2.RoundView: ...
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Of a seat at a table: its path to the root over the seats, hashes of 32 bytes, the sibling of the leaf first."""
+
     def __init__(
         self,
         *,
@@ -211,10 +229,14 @@ class RoundRecord(_message.Message):
         round: _common_pb2.RoundView | None = ...,
         opening: _builtins.bytes = ...,
         final: _builtins.bytes = ...,
+        path: _abc.Iterable[_builtins.bytes] | None = ...,
+        table_round: _builtins.bytes = ...,
+        table_deal: _builtins.bytes = ...,
+        table_final: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["round", b"round", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "opening", b"opening", "round", b"round", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "opening", b"opening", "path", b"path", "round", b"round", "summary", b"summary", "table_deal", b"table_deal", "table_final", b"table_final", "table_round", b"table_round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -31,6 +31,7 @@ class OpenSessionRequest(_message.Message):
     OPERATOR_REFERENCE_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     SESSION_TOKEN_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     game: _builtins.str
     """The game: the `ruleset.id` of a game in ListGames, e.g. "uth-solo"."""
@@ -45,6 +46,8 @@ class OpenSessionRequest(_message.Message):
     goes to the wallet with every debit of this session, never with a credit or a rollback. It is no part of what a
     repeat must repeat, and is never signed, logged or exported.
     """
+    table: _builtins.str
+    """The table (ListTables), for a game that is played at tables; else empty."""
     @_builtins.property
     def limits(self) -> _common_pb2.SessionLimits: ...
     def __init__(
@@ -57,10 +60,11 @@ class OpenSessionRequest(_message.Message):
         operator_reference: _builtins.str = ...,
         limits: _common_pb2.SessionLimits | None = ...,
         session_token: _builtins.str = ...,
+        table: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "game", b"game", "limits", b"limits", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id", "session_token", b"session_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "game", b"game", "limits", b"limits", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id", "session_token", b"session_token", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
