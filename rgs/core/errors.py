@@ -114,6 +114,34 @@ class TableStateError(RgsError, reason="TABLE_STATE"):
     """The state of the table does not allow it; `metadata["state"]` and `metadata["step"]` say what was tried when."""
 
 
+class TableChangedError(RgsError, reason="TABLE_CHANGED"):
+    """The table has moved on: what the request names is over, or has not begun. Read the table and decide again."""
+
+
+class BetsReservedError(RgsError, reason="BETS_RESERVED"):
+    """Bets are reserved at a table: nothing is bought, paid out or closed until they are returned or played."""
+
+
+class NotSeatedError(RgsError, reason="NOT_SEATED"):
+    """The session has no seat at its table: join first."""
+
+
+class AlreadyAtTableError(RgsError, reason="ALREADY_AT_TABLE"):
+    """The player sits at the table with another session; `metadata["session_id"]` names it."""
+
+
+class TableFundingError(RgsError, reason="TABLE_NEEDS_PARTICIPATION"):
+    """A bet at a table is a reservation in a participation: there is none where players are funded bet by bet."""
+
+
+class JoinLimitError(RgsError, reason="JOIN_LIMIT"):
+    """The player joins and leaves too often; `metadata["retry_after_ms"]`."""
+
+
+class ChatClosedError(RgsError, reason="CHAT_CLOSED"):
+    """The table has no chat, or none while its cards are secret; or the player writes too fast."""
+
+
 class TableFullError(RgsError, reason="TABLE_FULL"):
     """Every seat of the table is taken or reserved (RULEBOOK T-5)."""
 

@@ -82,8 +82,8 @@ class Headroom(NamedTuple):
         return next(left, None)
 
 
-def headroom_of(limits: SessionLimits, money: Participation) -> Headroom:
-    """What may be staked now. Open stakes count as lost until they come back."""
-    loss_left = max(0, limits.loss_minor + money.net_position_minor) if limits.loss_minor else None
-    stake_left = max(0, limits.stake_minor - money.staked_minor) if limits.stake_minor else None
-    return Headroom(money.balance_minor, loss_left, stake_left)
+def headroom_of(limits: SessionLimits, money: Participation, reserved_minor: int = 0) -> Headroom:
+    """What may be staked now. Open stakes count as lost until they come back, and reserved bets as staked."""
+    loss_left = max(0, limits.loss_minor + money.net_position_minor - reserved_minor) if limits.loss_minor else None
+    stake_left = max(0, limits.stake_minor - money.staked_minor - reserved_minor) if limits.stake_minor else None
+    return Headroom(money.balance_minor - reserved_minor, loss_left, stake_left)

@@ -54,11 +54,15 @@ def session_of(body: Body, block: Block) -> Session:
         test_regulator=body["test_regulator"],
         limits=parse_limits(body.get("limits", {})),
         funding=Funding(body.get("funding", Funding.PARTICIPATION)),
+        table_id=body.get("table", ""),
     )
 
 
 def advance_session(session: Session, kind: str, body: Body, block: Block, hash_: bytes) -> Session:
-    """The session after one more link of its chain. UnhandledKindError for a kind that is no link."""
+    """The session after one more link of its chain. UnhandledKindError for a kind that is no link.
+
+    Bets at a table are reserved between two rounds. So behind a link nothing is: it ended them, or came before them.
+    """
     money = session.participation
     after = replace(
         session,
@@ -67,6 +71,7 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
         link_no=int(body["link_no"]),
         link_hash=hash_.hex(),
         pending_operation="",
+        reserved_minor=0,
         regulator_session_id=block.get("regulator_session_id", session.regulator_session_id),
         regulator_participation_id=block.get("regulator_participation_id", session.regulator_participation_id),
     )
@@ -98,7 +103,6 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
                 round_no=int(body["round_no"]),
                 open_round_id=body["round_id"],
                 last_start_ms=after.last_ms,
-                code_count=1,
             )
         case "round_final" | "seat_final":
             returned = replace(money, returned_minor=money.returned_minor + int(body["returned_minor"]))
@@ -153,7 +157,7 @@ def round_of(body: Body, hash_: bytes, session: Session) -> Round:
 
 
 def end_round(round_: Round, body: Body) -> Round:
-    """The round after its `round_final`."""
+    """The round after its `round_final`, or the seat after its `seat_final`."""
     actions = tuple(
         TakenAction(
             phase=taken["phase"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from rgs.core import games
@@ -19,7 +20,7 @@ from rgs.core.games.types import Action, ActionTaken, Phase, Seat, Settlement
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.rulesets import Ruleset
-from rgs.core.statements import first_actions_hash, format_canonical, next_actions_hash
+from rgs.core.statements import first_actions_hash, format_canonical, hash_with_action
 from rgs.core.times import format_time
 from rgs.core.tlog.merkle import leaf_hash, root_of
 
@@ -98,18 +99,31 @@ class Round:
     malfunction: str = ""
     """Hex hash of the event that logged a malfunction, while the round is paused (RULEBOOK R-6)."""
     malfunction_code: str = ""
+    table_id: str = ""
+    """The table of a seat; empty in solo play. Deck, deal and commitment of a table's round stand in its own row."""
+    phase: str = ""
+    """Of a seat at a table: the phase that it stands in after its own decisions."""
+    path: bytes = b""
+    """Of a seat at a table: its path to the root over the seats, 32 bytes a step."""
 
     def actions_hash(self) -> bytes:
         """Running hash of the decisions so far, 32 bytes."""
-        return actions_hash_from(self.commitment, self.actions)
+        start = bytes.fromhex(self.opening_hash) if self.table_id else self.commitment
+        return actions_hash_from(start, self.actions)
 
 
 def actions_hash_from(start: bytes, actions: Sequence[TakenAction]) -> bytes:
     """Running hash of these decisions, 32 bytes. It begins with the commitment, at a table with the seat's opening."""
     running = first_actions_hash(start)
     for action in actions:
-        running = next_actions_hash(running, action.body())
+        running = hash_with_action(running, _action_bytes(action))
     return running
+
+
+@lru_cache(maxsize=4096)
+def _action_bytes(action: TakenAction) -> bytes:
+    """Canonical. Silent seats of a table share their actions, and each step of a round hashes those before it."""
+    return format_canonical(action.body())
 
 
 def seat_object(seat_no: int, session_id: str, bets: Sequence[tuple[str, int]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rgs.core.errors import (
+    BetsReservedError,
     DurationLimitError,
     FundingModeError,
     NumberExpectedError,
@@ -20,6 +21,7 @@ from rgs.core.errors import (
     RoundOpenError,
     SessionClosedError,
     SessionInactiveError,
+    TableOnlyError,
 )
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
 from rgs.core.limits import Headroom, SessionLimits, headroom_of
@@ -88,6 +90,10 @@ class Session:
     link_no: int = 0
     link_hash: str = LINK_ZERO
     """Hex hash of the newest link of the session's chain."""
+    table_id: str = ""
+    """The table that the session plays at; empty in solo play. It never changes."""
+    reserved_minor: int = 0
+    """What is reserved for bets at the table. It is part of the balance until the seat is opened."""
 
     @property
     def balance_minor(self) -> int:
@@ -95,10 +101,10 @@ class Session:
 
     @property
     def headroom(self) -> Headroom:
-        """What may be staked now, under the balance and the session's limits. In a session funded bet by bet the wallet
-        decides what is covered.
+        """What may be staked now, under the balance and the session's limits, beside what is reserved. In a session
+        funded bet by bet the wallet decides what is covered.
         """
-        headroom = headroom_of(self.limits, self.participation)
+        headroom = headroom_of(self.limits, self.participation, self.reserved_minor)
         if self.is_seamless:
             return headroom._replace(balance_minor=PARTICIPATION_MINOR_MAX - self.participation.bought_minor)
         return headroom
@@ -180,22 +186,42 @@ class Session:
                 f"round {self.open_round_id} is still open", round_id=self.open_round_id, session_id=self.session_id
             )
 
+    def verify_nothing_reserved(self) -> None:
+        """BetsReservedError while bets wait for a round of the table."""
+        if self.reserved_minor:
+            raise BetsReservedError(
+                f"{self.reserved_minor} is reserved for bets at table {self.table_id}: take them back, or wait for the"
+                " end of the round",
+                session_id=self.session_id,
+                table=self.table_id,
+                value=self.reserved_minor,
+            )
+
     def verify_may_buy(self, purchase_no: int) -> None:
         """A purchase needs an open session, a running participation, no open round (RULEBOOK C-10), and its number."""
         self.verify_open()
         self._verify_buys()
         self.verify_no_operation()
         self._verify_between_rounds()
+        self.verify_nothing_reserved()
         _verify_number("purchase_no", purchase_no, self.purchase_no + 1)
 
     def verify_may_start(self, round_no: int) -> None:
-        """A round needs an open session, a running participation with the regulator's id, and its number."""
+        """A round needs a session of solo play that may bet, and its number."""
+        if self.table_id:
+            raise TableOnlyError(
+                f"the session plays at table {self.table_id}: place bets there", session_id=self.session_id
+            )
+        self.verify_may_bet()
+        _verify_number("round_no", round_no, self.round_no + 1)
+
+    def verify_may_bet(self) -> None:
+        """Bets need an open session, a running participation with the regulator's id, and no round in play."""
         self.verify_open()
         self.verify_no_operation()
         if not self.participation_id and not self.is_seamless:
             raise ParticipationMissingError("buy a right of participation first", session_id=self.session_id)
         self._verify_between_rounds()
-        _verify_number("round_no", round_no, self.round_no + 1)
 
     def verify_may_end(self) -> None:
         """The participation ends once, and not while a round is open (RULEBOOK C-10)."""
@@ -205,6 +231,7 @@ class Session:
         if not self.participation_id:
             raise ParticipationMissingError("there is no participation to end", session_id=self.session_id)
         self._verify_between_rounds()
+        self.verify_nothing_reserved()
 
     def verify_may_close(self) -> None:
         """A close needs a session without an open round and without a running participation; the error names it."""

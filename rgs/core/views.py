@@ -96,7 +96,7 @@ def round_view(
     return _view(
         round_,
         games.view(seat),
-        legal_actions=_legal_actions(seat, headroom) if is_open and not round_.malfunction else (),
+        legal_actions=legal_actions_of(seat, headroom) if is_open and not round_.malfunction else (),
         settlement=settlement,
         deadline_ms=_deadline_of(round_, seat.ruleset) if is_open else 0,
         actions_hash=actions_hash,
@@ -147,7 +147,7 @@ def _view(
     )
 
 
-def _legal_actions(seat: Seat, headroom: Headroom | None) -> tuple[LegalAction, ...]:
+def legal_actions_of(seat: Seat, headroom: Headroom | None) -> tuple[LegalAction, ...]:
     """The actions with what the headroom covers too; in a session funded bet by bet that may be less than the funds."""
     legal = games.legal_actions(seat)
     if headroom is None or all(action.available and action.cost_minor <= headroom.minor for action in legal):

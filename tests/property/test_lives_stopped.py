@@ -159,7 +159,7 @@ def test_the_oracle_sees_a_void_that_keeps_the_stakes(monkeypatch: pytest.Monkey
 
 def test_the_oracle_sees_limits_that_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "rgs.core.sessions.headroom_of", lambda _limits, money: Headroom(money.balance_minor, None, None)
+        "rgs.core.sessions.headroom_of", lambda _limits, money, _reserved: Headroom(money.balance_minor, None, None)
     )
     with pytest.raises(AssertionError, match=r"8 rules|15 actions"):
         live_ordinarily()

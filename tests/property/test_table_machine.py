@@ -80,7 +80,7 @@ def after(now_ms: int, passing: int | str, table: Table) -> int:
 def verify_step(before: Table, step: Step, taken: Table, clockwork: Clockwork, now_ms: int) -> None:
     """What holds of every step, whoever asked for it."""
     assert taken.version == before.version + 1
-    assert taken.table == before.table
+    assert taken.table_id == before.table_id
     assert taken.state is (before.paused_from if step is Step.RESUME else STEPS[before.state][step])
     assert bool(taken.deadline_ms) == (taken.state in TIMED)
     assert (taken.phase is None) == (State.DECIDING not in {taken.state, taken.paused_from})

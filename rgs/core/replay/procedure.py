@@ -378,12 +378,11 @@ class Replay:
 
     def _abandon(self, seat: OpenSeat, *, is_outside: bool) -> None:
         round_ = self._tables.of_round(seat.table_round)
-        if is_outside:
-            if round_ is None:
-                self._deals.leave_open(seat.round_id)
-            else:
-                round_.is_cut = True
-        else:
+        if is_outside and round_ is not None:
+            round_.is_cut = True
+        elif is_outside and not seat.table_round:
+            self._deals.leave_open(seat.round_id)
+        elif not is_outside:
             self._report(
                 OPENING.failure("no final answers the opening", round_id=seat.round_id, statement=seat.opening)
             )

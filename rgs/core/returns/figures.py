@@ -13,8 +13,7 @@ mean of all seats, whose own mean is at most that of best play, too.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -52,28 +51,50 @@ def played(ruleset: Ruleset, opening: Mapping[str, Any], final: Mapping[str, Any
     return Played(keys, money, int(is_void), int(not keys))
 
 
-def played_at_table(ruleset: Ruleset, seats: Sequence[Pair], *, is_counted: bool = False) -> Played:
+def played_at_table(ruleset: Ruleset, seats: Iterable[Pair], *, is_counted: bool = False) -> Played:
     """Return what a round of a table adds, from its seats in the form of solo play (`rgs.core.tables.joined`).
 
     `is_counted`: its deal was counted before, with other seats. Only the money of these is added then.
     """
-    money: Counter[tuple[str, int]] = Counter()
-    for _, final in seats:
-        for bet, *amounts in () if final["status"] == "void" else _settled(final["settlement"]):
-            money.update({(bet, place): amount for place, amount in enumerate(amounts)})
-    bets = dict.fromkeys(bet for bet, _ in money)
-    sums = {bet: (money[bet, 0], money[bet, 1]) for bet in bets}
-    voids = sum(final["status"] == "void" for _, final in seats)
-    each = [keys_of(ruleset, *seat) for seat in sorted(seats, key=lambda seat: int(seat[1]["seat_no"]))]
-    seen = [] if is_counted else [keys for keys in each if keys]
-    if not seen:
-        return Played({}, sums, voids, len(seats))
-    keys = {figure: found for one in reversed(seen) for figure, found in one.items()}  # the first seat that has it
-    nets = [Fraction(one[MAIN][0]) for one in seen]
-    mean = sum(nets, Fraction(0)) / len(nets)
-    if len(nets) > 1:
-        mean = Fraction(math.floor(mean * MEANS_PER_ANTE), MEANS_PER_ANTE)
-    return Played({**keys, MAIN: (str(mean),)}, sums, voids, len(seats) - len(seen))
+    counted = TableCount(ruleset, is_counted=is_counted)
+    for opening, final in sorted(seats, key=lambda seat: int(seat[1]["seat_no"])):
+        counted.add(opening, final)
+    return counted.played()
+
+
+class TableCount:
+    """Adds up the seats of one round of a table, which may be many, as they are read: in the order of their numbers."""
+
+    def __init__(self, ruleset: Ruleset, *, is_counted: bool = False) -> None:
+        self._ruleset = ruleset
+        self._is_counted = is_counted
+        self._keys: dict[str, Sequence[str]] = {}
+        self._money: dict[str, tuple[int, int]] = {}
+        self._net = Fraction(0)
+        self._seats = self._seen = self._voids = 0
+
+    def add(self, opening: Mapping[str, Any], final: Mapping[str, Any]) -> None:
+        """Add the next seat."""
+        self._seats += 1
+        is_void = final["status"] == "void"
+        self._voids += is_void
+        for bet, staked, returned in () if is_void else _settled(final["settlement"]):
+            before = self._money.get(bet, (0, 0))
+            self._money[bet] = (before[0] + staked, before[1] + returned)
+        keys = {} if self._is_counted else keys_of(self._ruleset, opening, final)
+        if keys:
+            self._seen += 1
+            self._net += Fraction(keys[MAIN][0])
+            self._keys = {**keys, **self._keys}  # of each figure the first seat that has it
+
+    def played(self) -> Played:
+        """What the seats add together."""
+        if not self._seen:
+            return Played({}, self._money, self._voids, self._seats)
+        mean = self._net / self._seen
+        if self._seen > 1:
+            mean = Fraction(math.floor(mean * MEANS_PER_ANTE), MEANS_PER_ANTE)
+        return Played({**self._keys, MAIN: (str(mean),)}, self._money, self._voids, self._seats - self._seen)
 
 
 def keys_of(ruleset: Ruleset, opening: Mapping[str, Any], final: Mapping[str, Any]) -> dict[str, Sequence[str]]:

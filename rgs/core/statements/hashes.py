@@ -42,7 +42,12 @@ def first_actions_hash(start: bytes) -> bytes:
 
 def next_actions_hash(running: bytes, action: dict[str, Any]) -> bytes:
     """The running hash after `action` (its object as in the final), 32 bytes."""
-    return digest("rgs/actions/v1", running, format_canonical(action))
+    return hash_with_action(running, format_canonical(action))
+
+
+def hash_with_action(running: bytes, action: bytes) -> bytes:
+    """As `next_actions_hash`, from the canonical bytes of the action."""
+    return digest("rgs/actions/v1", running, action)
 
 
 def private_hash(salt: bytes, block: dict[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rgs.core.cards import format_card
 from rgs.core.games.dealing import Dealt, dealt_cards
@@ -224,17 +224,32 @@ class EndedSeat:
     actions: tuple[TakenAction, ...]
 
 
-def seat_final_body(ended: EndedSeat, seat: Seat, hands: Showdown) -> tuple[Body, Settlement]:
-    """(body of a settled `seat_final`, its settlement). `seat` stands at the showdown; `hands` are its own."""
+class SeatResult(NamedTuple):
+    """How a seat ended: its settlement, and the fields of its `seat_final` that say so. Seats of a shared hand with the
+    same bets and decisions have the same.
+    """
+
+    settlement: Settlement
+    fields: Body
+
+
+def seat_result(seat: Seat, hands: Showdown) -> SeatResult:
+    """The result of a seat that stands at the showdown; `hands` are its own."""
     settlement = settle(seat, hands)
     is_shared = seat.ruleset.hole_cards == "shared"
-    body = {
-        **_end_object(ended, RoundStatus.SETTLED, settlement.staked_minor, settlement.returned_minor),
+    fields = {
         "outcome": seat_outcome_object(settlement.outcome, hands, is_shared=is_shared),
         "settlement": settlement_objects(settlement),
         **({} if is_shared else {"hole_cards": _faces(seat.hole_cards)}),
     }
-    return body, settlement
+    return SeatResult(settlement, fields)
+
+
+def seat_final_body(ended: EndedSeat, result: SeatResult) -> Body:
+    """Body of a settled `seat_final`."""
+    settlement = result.settlement
+    end = _end_object(ended, RoundStatus.SETTLED, settlement.staked_minor, settlement.returned_minor)
+    return {**end, **result.fields}
 
 
 def seat_void_body(

@@ -133,7 +133,7 @@ class Table:
     those of the running round, empty until they are signed.
     """
 
-    table: str
+    table_id: str
     state: State = State.SHUT
     version: int = 0
     phase: Phase | None = None
@@ -274,7 +274,7 @@ def _refusal(table: Table, step: Step, problem: str) -> TableStateError:
     if table.phase is not None:
         state = f"{state} {table.phase}"
     return TableStateError(
-        f"table {table.table} is {state}: {problem}", table=table.table, state=state, step=step.value
+        f"table {table.table_id} is {state}: {problem}", table=table.table_id, state=state, step=step.value
     )
 
 

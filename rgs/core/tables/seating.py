@@ -33,27 +33,30 @@ Bets = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """One player at one table. `bets` are reserved and not yet cut; `version` rises with every change of them.
+    """One player at one table. `bets` are reserved until the seat is opened; `version` rises with every change.
 
     `box` is 0 where the table has no boxes. `device_no` counts the devices that took the seat; only the newest plays.
+    `place_no` is which of the player's tables it is, from 1 to the number that the law allows at once.
     """
 
-    table: str
+    table_id: str
     session_id: str
     operator: str
     player: str
     nickname: str
+    place_no: int = 1
     box: int = 0
     device_no: int = 1
     bets: Bets = ()
-    version: int = 0
-    not_played: int = 0
-    """Rounds of the table in a row that the player did not play."""
-
-    @property
-    def reserved_minor(self) -> int:
-        """What the reserved bets come to, the system's own among them."""
-        return sum(amount for _, amount in self.bets)
+    reserved_minor: int = 0
+    """What the reserved bets come to, the system's own among them."""
+    version: int = 1
+    seat_no: int = 0
+    """The seat in the round whose bets are cut, until it is opened; else 0."""
+    played_no: int = 0
+    """The newest round of the table that the player played, or that had begun when the player sat down."""
+    leaving: bool = False
+    """The player has left while the bets were cut: they stand, and the place is free once the seat is opened."""
 
     def verify_device(self, device_no: int) -> None:
         """DeviceReplacedError for a device that another one has replaced (T-3)."""
@@ -63,7 +66,7 @@ class Sitting:
                 field="device_no",
                 value=device_no,
                 limit=self.device_no,
-                table=self.table,
+                table=self.table_id,
             )
 
     def taken_over(self) -> Sitting:
@@ -72,34 +75,29 @@ class Sitting:
 
     def placed(self, bets: Bets) -> Sitting:
         """The seat with this whole bet in place of the one before; no bets take it back."""
-        return replace(self, bets=bets, version=self.version + 1)
+        staked = sum(amount for _, amount in bets)
+        return replace(self, bets=bets, reserved_minor=staked, version=self.version + 1)
 
-    def after_round(self, *, has_played: bool) -> Sitting:
-        """The seat after a round of the table: playing starts the count of missed rounds anew."""
-        return replace(self, bets=(), version=self.version + 1, not_played=0 if has_played else self.not_played + 1)
+    def opened(self, table_round_no: int) -> Sitting:
+        """The seat once its round is opened: nothing is reserved, and the count of missed rounds begins anew."""
+        return replace(self.placed(()), seat_no=0, played_no=table_round_no)
 
-    def is_lost(self, ruleset: Ruleset) -> bool:
-        """Whether the ruleset takes the seat back now (T-5)."""
-        return 0 < ruleset.seat_lost_after_rounds <= self.not_played
+    def is_lost(self, ruleset: Ruleset, table_round_no: int) -> bool:
+        """Whether the ruleset takes the seat back after this round of the table (T-5)."""
+        return 0 < ruleset.seat_lost_after_rounds <= table_round_no - self.played_no
 
 
 @dataclass(frozen=True, slots=True)
 class BoxReservation:
-    """A box that an admin holds for a player (RULEBOOK F-13). It lapses after `rounds_left` rounds of the table; 0:
+    """A box that an admin holds for a player (RULEBOOK F-13). It lapses after the round `last_no` of the table; 0:
     never.
     """
 
-    table: str
+    table_id: str
     box: int
     operator: str
     player: str
-    rounds_left: int
-
-    def after_round(self) -> BoxReservation | None:
-        """The reservation after a round of the table; None when it lapses."""
-        if self.rounds_left == 1:
-            return None
-        return replace(self, rounds_left=max(0, self.rounds_left - 1))
+    last_no: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +181,13 @@ def seat_in_play(
 
     Its cards are not those of the deal. Never show them.
     """
-    seat = deal_again(ruleset, FULL_DECK, seat_no, bets, funds_minor)
+    return after_actions(deal_again(ruleset, FULL_DECK, seat_no, bets, funds_minor), actions)
+
+
+def after_actions(seat: DealtSeat, actions: Collection[TakenAction]) -> DealtSeat:
+    """The seat after recorded decisions."""
     taken = [ActionTaken(Phase(one.phase), Action(one.action), one.amount_minor) for one in actions]
-    return games.apply_again(seat, taken)
+    return games.apply_again(seat, taken) if taken else seat
 
 
 def with_defaults(

@@ -23,6 +23,7 @@ from rgs.core.tables.bodies import (
     box_seat_object,
     seat_final_body,
     seat_opening_body,
+    seat_result,
     seat_void_body,
     table_deal_body,
     table_deal_object,
@@ -235,7 +236,8 @@ class TableRecord:
         )
         if self.void is None:
             assert revealed is not None
-            body, settlement = seat_final_body(ended, one.seat, revealed.showdown_of(hand_no))
+            result = seat_result(one.seat, revealed.showdown_of(hand_no))
+            body, settlement = seat_final_body(ended, result), result.settlement
             staked, returned = settlement.staked_minor, settlement.returned_minor
         else:
             hands = None if revealed is None else revealed.showdown_of(hand_no)

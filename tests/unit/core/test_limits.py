@@ -63,6 +63,29 @@ def test_the_room_that_is_left(limits: SessionLimits, money: Participation, room
 
 
 @pytest.mark.parametrize(
+    ("limits", "reserved_minor", "room"),
+    [
+        (SessionLimits(), 800, Headroom(0, None, None)),
+        (SessionLimits(loss_minor=500), 50, Headroom(750, 250, None)),
+        (SessionLimits(stake_minor=400), 50, Headroom(750, None, 50)),
+        # Nothing is less than nothing.
+        (SessionLimits(loss_minor=500, stake_minor=400), 301, Headroom(499, 0, 0)),
+    ],
+)
+def test_what_is_reserved_counts_as_staked_and_lost(limits: SessionLimits, reserved_minor: int, room: Headroom) -> None:
+    assert headroom_of(limits, Participation(1000, 300, 100), reserved_minor) == room
+
+
+@given(st.builds(SessionLimits, st.integers(0, 2000), st.integers(0, 2000)), *[st.integers(0, 2000)] * 4)
+def test_a_reservation_leaves_what_its_stake_would_leave(
+    limits: SessionLimits, bought: int, staked: int, returned: int, reserved: int
+) -> None:
+    money = Participation(bought + staked + reserved, staked, returned)
+    after = replace(money, staked_minor=staked + reserved)
+    assert headroom_of(limits, money, reserved) == headroom_of(limits, after)
+
+
+@pytest.mark.parametrize(
     ("room", "cost_minor", "error", "limit"),
     [
         (Headroom(99, 99, 99), 100, InsufficientBalanceError, 99),

@@ -136,6 +136,17 @@ def test_the_running_hash_takes_every_action_in_order() -> None:
     both = replace(round_, actions=(check, play)).actions_hash()
     assert both == next_actions_hash(next_actions_hash(round_.actions_hash(), check.body()), play.body())
     assert both != replace(round_, actions=(play, check)).actions_hash()
+
+
+def test_the_running_hash_of_a_seat_at_a_table_begins_with_its_opening() -> None:
+    """All seats of a table's round share the commitment; the opening is the seat's own."""
+    solo = make_round("uth-solo")
+    seat = replace(solo, table_id="table-1", opening_hash="cd" * 32)
+    assert seat.actions_hash() == first_actions_hash(b"\xcd" * 32)
+    assert seat.actions_hash() != replace(seat, opening_hash="ce" * 32).actions_hash()
+    (check,) = taken(solo, Action.CHECK)
+    played = replace(seat, actions=(check,)).actions_hash()
+    assert played == next_actions_hash(first_actions_hash(b"\xcd" * 32), check.body())
     assert check.body() == {
         "action": "check",
         "amount_minor": "0",

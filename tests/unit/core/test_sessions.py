@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rgs.core.errors import (
+    BetsReservedError,
     NumberExpectedError,
     OperationPendingError,
     ParticipationEndedError,
@@ -17,9 +18,11 @@ from rgs.core.errors import (
     RgsError,
     RoundOpenError,
     SessionClosedError,
+    TableOnlyError,
 )
-from rgs.core.ledger import Participation
-from rgs.core.sessions import Session, SessionStatus
+from rgs.core.ledger import PARTICIPATION_MINOR_MAX, Participation
+from rgs.core.limits import Headroom, SessionLimits
+from rgs.core.sessions import Funding, Session, SessionStatus
 
 OPEN = Session(
     session_id="S" * 26,
@@ -38,6 +41,8 @@ PLAYING = replace(BOUGHT, open_round_id="R" * 26, round_no=3)
 ENDED = replace(BOUGHT, participation=Participation(bought_minor=500, paid_out_minor=500, ended=True))
 CLOSED = replace(ENDED, status=SessionStatus.CLOSED)
 PENDING = replace(OPEN, status=SessionStatus.PENDING)
+SEATED = replace(BOUGHT, table_id="table-1")
+WAITING = replace(SEATED, reserved_minor=220)
 
 
 def busy(session: Session) -> Session:
@@ -65,6 +70,11 @@ REFUSED: list[tuple[str, Session, type[RgsError]]] = [
     ("start", OPEN, ParticipationMissingError),
     ("end", OPEN, ParticipationMissingError),
     ("close", BOUGHT, ParticipationOpenError),
+    *((step, WAITING, BetsReservedError) for step in ("buy", "end")),
+    *((step, busy(WAITING), OperationPendingError) for step in ("buy", "end")),
+    *((step, replace(WAITING, open_round_id="R" * 26), RoundOpenError) for step in ("buy", "end")),
+    # Before anything else is checked: no round of solo play ever starts in it.
+    *(("start", one, TableOnlyError) for one in (SEATED, WAITING, busy(SEATED), replace(CLOSED, table_id="table-1"))),
 ]
 
 
@@ -75,7 +85,10 @@ def test_a_step_out_of_turn_is_refused(step: str, session: Session, error: type[
     assert type(caught.value) is error
 
 
-ALLOWED = [("buy", OPEN), ("buy", BOUGHT), ("start", BOUGHT), ("end", BOUGHT), ("close", ENDED), ("close", OPEN)]
+ALLOWED = [
+    *(("buy", OPEN), ("buy", BOUGHT), ("start", BOUGHT), ("end", BOUGHT), ("close", ENDED), ("close", OPEN)),
+    *(("buy", SEATED), ("end", SEATED), ("close", replace(ENDED, table_id="table-1"))),
+]
 
 
 @pytest.mark.parametrize(("step", "session"), ALLOWED)
@@ -106,3 +119,47 @@ def test_refusals_name_what_stands_in_the_way() -> None:
         BOUGHT.verify_may_close()
     assert running.value.metadata == {"participation_id": BOUGHT.participation_id, "balance_minor": "500"}
     assert BOUGHT.balance_minor == 500
+
+
+# --- at a table -------------------------------------------------------------------------------------------------------
+
+
+def test_refusals_at_a_table_name_it() -> None:
+    with pytest.raises(BetsReservedError) as reserved:
+        WAITING.verify_may_buy(2)
+    assert reserved.value.metadata == {"session_id": WAITING.session_id, "table": "table-1", "value": "220"}
+    assert reserved.value.message == (
+        "220 is reserved for bets at table table-1: take them back, or wait for the end of the round"
+    )
+    with pytest.raises(TableOnlyError) as elsewhere:
+        SEATED.verify_may_start(1)
+    assert elsewhere.value.metadata == {"session_id": SEATED.session_id}
+    assert elsewhere.value.message == "the session plays at table table-1: place bets there"
+
+
+def test_bets_at_a_table_need_what_a_round_of_solo_play_needs() -> None:
+    for session in (SEATED, WAITING, BOUGHT):
+        session.verify_may_bet()
+    refused: list[tuple[Session, type[RgsError]]] = [
+        (CLOSED, SessionClosedError), (PENDING, RegulatorUnavailableError), (busy(SEATED), OperationPendingError),
+        (OPEN, ParticipationMissingError), (ENDED, ParticipationEndedError), (PLAYING, RoundOpenError),
+    ]  # fmt: skip
+    for session, error in refused:
+        with pytest.raises(error) as caught:
+            session.verify_may_bet()
+        assert type(caught.value) is error
+    replace(OPEN, table_id="table-1", funding=Funding.SEAMLESS).verify_may_bet()
+
+
+def test_reserved_money_is_no_headroom() -> None:
+    limited = replace(WAITING, limits=SessionLimits(loss_minor=400, stake_minor=300))
+    assert limited.headroom == Headroom(500 - 220, 400 - 220, 300 - 220)
+    assert replace(limited, reserved_minor=0).headroom == Headroom(500, 400, 300)
+    assert limited.balance_minor == 500, "it is part of the balance until the seat is opened"
+    assert limited.offer == limited.headroom
+
+
+def test_the_wallet_covers_what_is_reserved_bet_by_bet() -> None:
+    limits = SessionLimits(stake_minor=300)
+    seamless = replace(OPEN, table_id="table-1", funding=Funding.SEAMLESS, reserved_minor=220, limits=limits)
+    assert seamless.headroom == Headroom(PARTICIPATION_MINOR_MAX, None, 80)

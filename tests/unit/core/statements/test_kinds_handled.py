@@ -175,7 +175,7 @@ def test_recovery_writes_no_rows_without_a_case_for_it(linked: Kind, monkeypatch
     monkeypatch.setattr(service_recovery, "advance_session", lambda session, *_: session)
     planned = Import(sessions={"S": session()})
     reads: Any = SimpleNamespace()
-    result = refusal(lambda: asyncio.run(service_recovery._link(planned, reads, missing(linked))))
+    result = refusal(lambda: asyncio.run(service_recovery._link(planned, reads, reads, missing(linked))))
     assert result == "rgs.service.admin.recovery._link"
 
 

@@ -28,6 +28,7 @@ from rgs.core.tables.bodies import (
     seat_final_body,
     seat_opening_body,
     seat_outcome_object,
+    seat_result,
     seat_void_body,
     table_deal_body,
     table_deal_object,
@@ -296,7 +297,8 @@ def row(bet: str, result: str, stake: int, returned: int) -> dict[str, str]:
 
 def test_the_final_of_a_seat_on_the_shared_hand() -> None:
     seat, actions = played(SHARED, 65, Action.CHECK, Action.PLAY_2X)
-    body, settlement = seat_final_body(ended(65, actions), seat, SHARED.showdown_of(1))
+    result = seat_result(seat, SHARED.showdown_of(1))
+    body, settlement = seat_final_body(ended(65, actions), result), result.settlement
     assert body == {
         "actions": [action.body() for action in actions],
         "actions_hash": running_hash(actions),
@@ -361,7 +363,8 @@ def test_the_final_of_a_seat_with_its_own_cards(
     after: int,
 ) -> None:
     seat, recorded = played(OWN, seat_no, *actions)
-    body, settlement = seat_final_body(ended(seat_no, recorded), seat, OWN.showdown_of(seat_no))
+    result = seat_result(seat, OWN.showdown_of(seat_no))
+    body, settlement = seat_final_body(ended(seat_no, recorded), result), result.settlement
     assert (body["outcome"], body["hole_cards"]) == ({"outcome": outcome, "player_hand": hand}, cards)
     assert (body["settlement"], body["balance_after_minor"]) == (rows, str(after))
     assert body["actions_hash"] == running_hash(recorded)
@@ -415,7 +418,7 @@ def test_seats_of_a_shared_hand_need_no_cards_of_their_own() -> None:
     bare = seat_in_play(ONLINE, 3, BETS, 780, actions)
     assert bare.hole_cards != dealt.hole_cards
     hands = SHARED.showdown_of(1)
-    assert seat_final_body(ended(3, actions), bare, hands) == seat_final_body(ended(3, actions), dealt, hands)
+    assert seat_result(bare, hands) == seat_result(dealt, hands)
     assert seat_void_body(ended(3, actions), bare.bets, bare, hands) == seat_void_body(
         ended(3, actions), dealt.bets, dealt, hands
     )

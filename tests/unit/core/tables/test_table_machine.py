@@ -64,7 +64,7 @@ def bare(table: Table) -> Table:
 
 
 def test_a_round_from_the_first_bet_to_its_results() -> None:
-    assert Table(table="table-1", state=State.IDLE, version=1, step_ms=T0) == IDLE
+    assert Table(table_id="table-1", state=State.IDLE, version=1, step_ms=T0) == IDLE
     timed = replace(IDLE, state=State.BETTING, version=2, step_ms=T0 + 1_000, round_id=ROUND)
     assert replace(timed, opened_ms=T0 + 1_000, deadline_ms=T0 + 21_000) == BETTING
     assert replace(BETTING, state=State.CLOSED, version=3, step_ms=T0 + 21_000, deadline_ms=0) == CLOSED
@@ -98,7 +98,7 @@ def test_the_next_round_begins_with_nothing_of_the_last() -> None:
     signed = replace(RESULT, table_round="a" * 64, deal="b" * 64, final="c" * 64, head="c" * 64, malfunction="d" * 64)
     again = take(signed, Step.BEGIN, UTH, T0 + 72_000, round_id="0" * 25 + "S")
     assert bare(again) == Table(
-        table="table-1",
+        table_id="table-1",
         state=State.BETTING,
         version=11,
         opened_ms=T0 + 72_000,
@@ -125,7 +125,7 @@ def test_the_next_round_begins_with_nothing_of_the_last() -> None:
 def test_a_table_without_a_round_keeps_its_order_and_nothing_of_a_round(table: Table, step: Step, state: State) -> None:
     signed = replace(table, table_round="a" * 64, deal="b" * 64, final="c" * 64, head="c" * 64, malfunction="d" * 64)
     assert bare(take(signed, step, UTH, T0 + 80_000)) == Table(
-        table="table-1",
+        table_id="table-1",
         state=state,
         version=table.version + 1,
         opened_ms=table.opened_ms,
@@ -160,7 +160,7 @@ def allowed(table: Table, clockwork: Clockwork) -> set[Step]:
         except TableStateError as error:
             refused = error
         if refused is None:
-            assert (after.version, after.table) == (table.version + 1, "table-1")
+            assert (after.version, after.table_id) == (table.version + 1, "table-1")
             found.add(step)
         else:
             assert refused.metadata == {"table": "table-1", "state": state, "step": step.value}

@@ -32,7 +32,6 @@ from rgs.core.rounds import TakenAction
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import request_digest
 from rgs.core.tables.seating import (
-    BoxReservation,
     Places,
     Sitting,
     check_bets,
@@ -56,13 +55,13 @@ T0 = 1_795_000_000_000
 
 def test_a_bet_is_reserved_as_a_whole_and_taken_back_as_a_whole() -> None:
     """R-7: until red a bet is a reservation."""
-    assert (SITTING.reserved_minor, SITTING.version, SITTING.bets) == (0, 0, ())
+    assert (SITTING.reserved_minor, SITTING.version, SITTING.bets) == (0, 1, ())
     placed = SITTING.placed(BETS)
-    assert (placed.reserved_minor, placed.version) == (220, 1)
-    assert placed == replace(SITTING, bets=BETS, version=1)
+    assert (placed.reserved_minor, placed.version) == (220, 2)
+    assert placed == replace(SITTING, bets=BETS, reserved_minor=220, version=2)
     less = placed.placed((("ante", 50), ("blind", 50)))
-    assert (less.reserved_minor, less.version) == (100, 2)
-    assert less.placed(()) == replace(SITTING, version=3)
+    assert (less.reserved_minor, less.version) == (100, 3)
+    assert less.placed(()) == replace(SITTING, version=4)
 
 
 def test_a_second_device_takes_the_seat_over() -> None:
@@ -70,7 +69,7 @@ def test_a_second_device_takes_the_seat_over() -> None:
     placed = SITTING.placed(BETS)
     placed.verify_device(1)
     second = placed.taken_over()
-    assert second == replace(placed, device_no=2, version=2)
+    assert second == replace(placed, device_no=2, version=3)
     second.verify_device(2)
     for device_no in (1, 3):
         with pytest.raises(DeviceReplacedError) as caught:
@@ -80,37 +79,25 @@ def test_a_second_device_takes_the_seat_over() -> None:
         assert caught.value.message == f"device {device_no} no longer plays this seat, device 2 does"
 
 
+def test_a_seat_whose_round_is_opened_has_nothing_reserved_and_has_played() -> None:
+    cut = replace(SITTING.placed(BETS), seat_no=3, played_no=4, leaving=True, device_no=2)
+    opened = cut.opened(7)
+    assert opened == replace(cut, bets=(), reserved_minor=0, seat_no=0, played_no=7, version=cut.version + 1)
+    assert opened.leaving
+
+
 def test_a_box_at_lugano_is_lost_after_three_rounds_in_a_row() -> None:
-    """T-5."""
-    seat, lost = SITTING.placed(BETS), []
-    for has_played in (False, False, True, False, False, False, False):
-        seat = seat.after_round(has_played=has_played)
-        lost.append((seat.not_played, seat.is_lost(LUGANO)))
-    assert lost == [(1, False), (2, False), (0, False), (1, False), (2, False), (3, True), (4, True)]
-    assert (seat.bets, seat.version) == ((), 8)
+    """T-5. Who sat down in round 4 loses the box after round 7; playing round 6 begins the count anew."""
+    seat = replace(SITTING, played_no=4)
+    assert [seat.is_lost(LUGANO, round_no) for round_no in (4, 5, 6, 7, 8)] == [False, False, False, True, True]
+    seat = seat.placed(BETS).opened(6)
+    assert [seat.is_lost(LUGANO, round_no) for round_no in (6, 7, 8, 9, 10)] == [False, False, False, True, True]
 
 
 def test_where_no_source_says_so_no_seat_is_lost() -> None:
-    seat = replace(SITTING, not_played=1_000)
-    assert not seat.is_lost(ONLINE)
-    assert not seat.is_lost(SEVEN)
-    assert seat.is_lost(LUGANO)
-
-
-def test_a_reservation_lapses_after_its_rounds() -> None:
-    """T-5, F-13: three rounds at Lugano; 0 never lapses."""
-    held = BoxReservation("table-1", 4, *ANNA, rounds_left=LUGANO.reservation_lapses_after_rounds)
-    assert held.rounds_left == 3
-    second = held.after_round()
-    assert second == replace(held, rounds_left=2)
-    assert second is not None
-    third = second.after_round()
-    assert third == replace(held, rounds_left=1)
-    assert third is not None
-    assert third.after_round() is None
-    ever = replace(held, rounds_left=SEVEN.reservation_lapses_after_rounds)
-    assert ever.rounds_left == 0
-    assert ever.after_round() == ever
+    assert not SITTING.is_lost(ONLINE, 1_000)
+    assert not SITTING.is_lost(SEVEN, 1_000)
+    assert SITTING.is_lost(LUGANO, 1_000)
 
 
 # --- boxes ---
