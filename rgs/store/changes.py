@@ -14,8 +14,11 @@ from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import Signer
+from rgs.core.tables.rows import TableRound, TableRow
+from rgs.core.tables.seating import Sitting
 from rgs.ports.regulator import StageReport
 from rgs.store.returns import ReturnsRecord
+from rgs.store.table_records import TableRecord
 
 
 class StoreError(UnavailableError, reason="STORE_UNAVAILABLE"):
@@ -329,6 +332,17 @@ class BalanceReported:
     session_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class TableGuard:
+    """The change holds only while the table stands at this version, and until `until_ms` by the store's clock (0: no
+    limit). The store refuses it otherwise with TableMovedError.
+    """
+
+    table_id: str
+    version: int
+    until_ms: int = 0
+
+
 Record = (
     VoidProposal
     | VoidProposalEnd
@@ -353,6 +367,7 @@ Record = (
     | DayClosedOut
     | PlayerErased
     | ReturnsRecord
+    | TableRecord
 )
 
 
@@ -418,10 +433,24 @@ class Change:
     """(instance, end time) whose row this change ends: its own at `instance_end`, another's at `instance_lost`."""
     handover: InstanceHandover | None = None
     """After this change the store signs as another instance. Such a change is a transaction of its own."""
+    table: TableRow | None = None
+    """A table's new state, its version one above what was read; version 1 is a new table. The hashes of what the change
+    signs for the table (`table_round`, `table_deal`, `table_final`) are filled in.
+    """
+    guard: TableGuard | None = None
+    """Where the table must stand."""
+    table_round: TableRound | None = None
+    """A round of the table; its `version` as for `table`."""
+    sitting: Sitting | None = None
+    """A seat at a table; its `version` as for `table`."""
 
 
 class SessionRaceError(RgsError, reason="SESSION_CHANGED"):
     """The session is no longer at the version that the change was computed from."""
+
+
+class TableMovedError(RgsError, reason="TABLE_MOVED"):
+    """The table, or a seat of it, is no longer at the version that the change was computed from, or its time is up."""
 
 
 class RequestSeenError(RgsError, reason="REQUEST_SEEN"):

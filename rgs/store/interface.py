@@ -30,6 +30,8 @@ from rgs.store.memory import Memory
 from rgs.store.outbox import OutboxReads
 from rgs.store.returns import ReturnsReads
 from rgs.store.rows import LARGE_WINS, LATCHES, ROUNDS, SESSIONS, SWITCHES, TOTALS, VOIDS
+from rgs.store.table_reads import TableReads
+from rgs.store.table_rows import OF_OPERATOR_SEATS
 from rgs.store.tables import Table
 from rgs.store.writer import Writer
 
@@ -150,7 +152,7 @@ def _statement_from(row: Any) -> StatementRow:
     return StatementRow(*(*row[:-1], row[-1] or b""))
 
 
-class StoreReads(OutboxReads, ReturnsReads):
+class StoreReads(OutboxReads, ReturnsReads, TableReads):
     """What may be read, beside a server too (`open_reads`): the queries, once for both databases. StoreError where the
     database does not answer.
     """
@@ -191,7 +193,7 @@ class StoreReads(OutboxReads, ReturnsReads):
         return await self._first(SESSIONS, "WHERE session_id = ?", session_id)
 
     async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:  # noqa: ARG002
-        """The round; `fresh` as for `session`."""
+        """The round of solo play; `fresh` as for `session`. The seats of a table's round: `seat`, `seats_of_round`."""
         return await self._first(ROUNDS, "WHERE round_id = ? AND seat_no = 1", round_id)
 
     async def answer(self, party: str, method: str, request_id: str) -> Answer | None:
@@ -310,12 +312,24 @@ class StoreReads(OutboxReads, ReturnsReads):
         query = _STATEMENT + "WHERE s.round_id = ? AND s.seat_no > 0 AND s.id > ? ORDER BY s.id LIMIT ?"
         return [_statement_from(row) for row in await self._rows(query, round_id, after_id, limit)]
 
-    async def round_envelopes(self, round_id: str) -> tuple[bytes, bytes]:
-        """The signed opening and final of a round; empty where not signed yet."""
+    async def statements_of_operator(
+        self, round_id: str, operator: str, after_id: int, limit: int
+    ) -> list[StatementRow]:
+        """Those of an operator's seats in a round; the others are not counted."""
+        query = _STATEMENT + OF_OPERATOR_SEATS + " AND s.id > ? ORDER BY s.id LIMIT ?"
+        values = (*(round_id, operator) * 2, round_id, after_id, limit)
+        return [_statement_from(row) for row in await self._rows(query, *values)]
+
+    async def round_envelopes(self, round_id: str, seat_no: int = 1) -> tuple[bytes, bytes]:
+        """The signed opening and final of a seat in a round; empty where not signed yet."""
         # The last condition is its index's.
-        query = "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no = 1 AND seat_no > 0"
-        found = dict(await self._rows(query, round_id))
-        return found.get("round_opening", b""), found.get("round_final", b"")
+        query = "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no = ? AND seat_no > 0"
+        found = dict(await self._rows(query, round_id, seat_no))
+        opening, final = (
+            next((found[kind] for kind in kinds if kind in found), b"")
+            for kinds in (("round_opening", "seat_opening"), ("round_final", "seat_final"))
+        )
+        return opening, final
 
     async def statements_in_order(self, after_id: int = 0) -> AsyncIterator[StatementRow]:
         """All statements, one row in memory at a time: those of an instance in the order of their numbers, those of a
@@ -357,6 +371,9 @@ class Store(StoreReads):
         """Called with every commit that the store could not do."""
         self._memory = Memory()
 
+    def follow(self, now_ms: Callable[[], int]) -> None:
+        """Take this for the store's clock, where the store has none of its own."""
+
     @property
     @abstractmethod
     def draws_owed(self) -> int:
@@ -396,6 +413,13 @@ class Store(StoreReads):
             return known
         return await super().session(session_id)
 
+    async def sessions_by_id(self, session_ids: Sequence[str], *, fresh: bool = True) -> dict[str, Session]:
+        found = {} if fresh else self._memory.sessions(session_ids)
+        if found:
+            self._verify_answering()
+        missing = [session_id for session_id in session_ids if session_id not in found]
+        return found | (await super().sessions_by_id(missing) if missing else {})
+
     async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:
         if not fresh and (known := self._memory.round(round_id)) is not None:
             self._verify_answering()
@@ -412,6 +436,10 @@ class Store(StoreReads):
         days. None that is younger than `now_ms - before_ms` by the database's own clock is dropped. One process calls
         it now and then. 0: there is nothing more to drop.
         """
+
+    @abstractmethod
+    async def forget_chat(self, before_ms: int) -> int:
+        """Drop lines of chat from before a time, a bounded number; how many. 0: there is nothing more to drop."""
 
     # --- many processes over one store; a file has one, which leads everything and hears nothing --------------------
 

@@ -6,6 +6,7 @@ the copy. At most `FRESH_MAX` sessions are kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rgs.core.rounds import Round, RoundStatus
@@ -30,6 +31,10 @@ class Memory:
         """The session, if it is in memory."""
         fresh = self._fresh.get(session_id)
         return fresh[0] if fresh is not None else None
+
+    def sessions(self, session_ids: Sequence[str]) -> dict[str, Session]:
+        """Those of the sessions that are in memory."""
+        return {session_id: self._fresh[session_id][0] for session_id in session_ids if session_id in self._fresh}
 
     def round(self, round_id: str) -> Round | None:
         """The round, if it is the one in play of a session in memory."""
@@ -76,5 +81,5 @@ class Memory:
             self._fresh.clear()
             self._session_of.clear()
         self._fresh[session.session_id] = (session, round_)
-        if round_ is not None:
+        if round_ is not None and not round_.table_id:  # a round of a table is that of many sessions
             self._session_of[round_.round_id] = session.session_id

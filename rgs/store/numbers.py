@@ -1,10 +1,10 @@
-"""Row numbers where many processes write: unique over all of them, and in order for each instance and each session,
-without a sequence.
+"""Row numbers where many processes write: unique over all of them, and in order for each instance, session and
+table, without a sequence.
 
 A number is a hybrid logical clock: milliseconds since 2025, a count below the millisecond, and in the lowest 12 bits
 the slot of the instance, which no other live instance has. It is always above the numbers that the instance, and the
-sessions that it writes of, had before. So statements ordered by it keep the order of every instance and session, as a
-replay needs, whatever the clocks of the hosts say. Pure.
+sessions and tables that it writes of, had before. So statements ordered by it keep the order of every instance, session
+and table, as a replay needs, whatever the clocks of the hosts say. Pure.
 """
 
 from __future__ import annotations

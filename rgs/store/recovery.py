@@ -5,19 +5,25 @@ From the import until the recovery is signed the store is marked; a server refus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session, SessionStatus
+from rgs.core.tables.rows import TableRound, TableRow
+from rgs.core.tables.seating import Sitting
 from rgs.ports.regulator import StageReport
 from rgs.store import rows
 from rgs.store.changes import DayCount, Operation
+from rgs.store.table_records import TableConfigKept
+from rgs.store.table_rows import SITTINGS, TABLE_ROUNDS, TABLES
 
 END_OPERATIONS: Final = (
     "UPDATE operations SET status = CASE kind WHEN ? THEN 'done' ELSE 'undone' END"
     " WHERE session_id = ? AND status = 'pending' AND kind <> 'credit'"
 )
+LEAVE: Final = "DELETE FROM sittings WHERE session_id = ?"
+SEATS_SIGNED: Final = "UPDATE table_rounds SET seats_ms = ?2 WHERE round_id = ?1 AND seats_ms < ?2"
 MARK: Final = (
     "INSERT INTO meta (key, value) SELECT ?, value FROM meta WHERE key = 'store_epoch'"
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -52,8 +58,9 @@ class Import:
     artifacts: list[tuple[str, str, bytes]] = field(default_factory=list)
     new_sessions: dict[str, Session] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
-    new_rounds: dict[str, Round] = field(default_factory=dict)
-    rounds: dict[str, Round] = field(default_factory=dict)
+    new_rounds: dict[tuple[str, int], Round] = field(default_factory=dict)
+    """By round and seat, as `rounds`."""
+    rounds: dict[tuple[str, int], Round] = field(default_factory=dict)
     ended: list[tuple[Round, str]] = field(default_factory=list)
     """Rounds that end in the gap, with their currency."""
     reports: list[tuple[StageReport, str]] = field(default_factory=list)
@@ -64,6 +71,19 @@ class Import:
     """Credits that are signed."""
     operations: list[tuple[str, str]] = field(default_factory=list)
     """(kind of operation that the session's first link in the gap ends, session)."""
+    tables: dict[str, TableRow] = field(default_factory=dict)
+    table_rounds: dict[str, TableRound] = field(default_factory=dict)
+    sittings: dict[str, Sitting] = field(default_factory=dict)
+    """Seats at tables that stand otherwise now, by session."""
+    seats_ms: dict[str, int] = field(default_factory=dict)
+    """Round of a table -> the time of its newest seat in the gap."""
+    left: list[str] = field(default_factory=list)
+    """Sessions that have no seat at their table any more."""
+    table_configs: list[TableConfigKept] = field(default_factory=list)
+    silent: list[Round] = field(default_factory=list)
+    """Seats of settled rounds that end by default decisions, because no decision of theirs is known."""
+    undecided: list[Round] = field(default_factory=list)
+    """Seats of settled rounds that had decided, and it is not known what."""
 
     def instance_rows(self) -> list[tuple[Any, ...]]:
         """(instance, node, boot number, worker, alive, last statement, last draw, start, end) of each instance."""
@@ -89,4 +109,10 @@ def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
         (rows.UPDATE_ROUND, [rows.ROUNDS.change(one) for one in gap.rounds.values()]),
         (rows.INSERT_TOTALS, [rows.totals_row(ended, currency) for ended, currency in gap.ended]),
         (rows.INSERT_DAY, [rows.DAYS.row(count) for count in gap.days]),
+        (rows.RECORD_SQL[TableConfigKept], [astuple(one) for one in gap.table_configs]),
+        (TABLES.upsert(), [TABLES.row(one) for one in gap.tables.values()]),
+        (TABLE_ROUNDS.upsert(), [TABLE_ROUNDS.row(one) for one in gap.table_rounds.values()]),
+        (SITTINGS.upsert(), [SITTINGS.row(one) for one in gap.sittings.values()]),
+        (LEAVE, [(session_id,) for session_id in gap.left]),
+        (SEATS_SIGNED, [(round_id, time_ms) for round_id, time_ms in gap.seats_ms.items()]),
     ]

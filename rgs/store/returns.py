@@ -71,7 +71,9 @@ RETURNS_ONE_ROW: Final = (TallyKept, StatementsRead, RoundPassedOver, PassedOver
 
 @dataclass(frozen=True, slots=True)
 class RoundToCount:
-    """The next statement. `opening` is empty where it is no opening of a round; `final` while the round is open."""
+    """The next statement. `opening` is a `round_opening`, or the `table_deal` of a round of a table; empty for other
+    kinds. `final` is the `round_final`, empty while the round is open, and at tables.
+    """
 
     statement_no: int
     round_id: str
@@ -102,7 +104,7 @@ class ReturnsReads(Queries):
         query = (
             "SELECT o.statement_no, o.round_id, CASE WHEN o.kind = 'round_opening' THEN"
             " COALESCE((SELECT currency FROM sessions WHERE session_id = o.session_id), '') ELSE '' END,"
-            " CASE WHEN o.kind = 'round_opening' THEN o.envelope ELSE x'' END,"
+            " CASE WHEN o.kind IN ('round_opening', 'table_deal') THEN o.envelope ELSE x'' END,"
             " CASE WHEN o.kind = 'round_opening' THEN COALESCE((SELECT f.envelope FROM statements f"
             " WHERE f.round_id = o.round_id AND f.seat_no = o.seat_no AND f.seat_no > 0 AND f.kind = 'round_final'),"
             " x'') ELSE x'' END FROM statements o"
@@ -111,10 +113,12 @@ class ReturnsReads(Queries):
         return [RoundToCount(*row) for row in await self._rows(query, instance, after_no, limit)]
 
     async def late_rounds(self, limit: int) -> list[str]:
-        """Rounds that were passed over and have ended since."""
+        """Rounds that were passed over and have ended since, those of tables with all their seats."""
         query = (
             "SELECT l.round_id FROM returns_late l WHERE (SELECT kind FROM statements WHERE round_id = l.round_id"
-            " AND seat_no = 1 AND seat_no > 0 AND kind = 'round_final') IS NOT NULL ORDER BY l.round_id LIMIT ?"
+            " AND seat_no = 1 AND seat_no > 0 AND kind IN ('round_final', 'seat_final')) IS NOT NULL"
+            " AND NOT EXISTS (SELECT 1 FROM rounds r WHERE r.round_id = l.round_id AND r.status = 'open'"
+            " AND r.table_id <> '') ORDER BY l.round_id LIMIT ?"
         )
         return [row[0] for row in await self._rows(query, limit)]
 

@@ -15,6 +15,7 @@ from rgs.core.times import format_date
 from rgs.ports.regulator import StageReport
 from rgs.store import changes
 from rgs.store.returns import RETURNS_ONE_ROW, RETURNS_SQL
+from rgs.store.table_rows import BETS, CONDITIONS, ERASE_TABLE_SQL, TABLE_SQL, dump
 from rgs.store.tables import JsonField, Table
 
 
@@ -69,12 +70,8 @@ class TotalsAdded(NamedTuple):
     void_minor: int = 0
 
 
-def _dump(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
 def _dump_actions(actions: tuple[TakenAction, ...]) -> str:
-    return _dump([[a.phase, a.action, a.amount_minor, a.time_ms, a.by, a.party, a.request_digest] for a in actions])
+    return dump([[a.phase, a.action, a.amount_minor, a.time_ms, a.by, a.party, a.request_digest] for a in actions])
 
 
 SESSIONS: Final = Table(
@@ -83,7 +80,7 @@ SESSIONS: Final = Table(
     key=("session_id",),
     fixed=(
         *("operator", "player", "operator_reference", "ruleset_id", "jurisdiction_id", "currency", "open_ms"),
-        *("limit_loss_minor", "limit_stake_minor", "limit_duration_ms", "funding"),
+        *("limit_loss_minor", "limit_stake_minor", "limit_duration_ms", "funding", "table_id"),
     ),
     beside=("wallet_balance_minor", "wallet_credited_minor", "wallet_balance_ms"),  # `BalanceReported` writes them
     prefixes={"limits": "limit_"},
@@ -95,10 +92,10 @@ ROUNDS: Final = Table(
     key=("round_id", "seat_no"),
     fixed=(
         *("session_id", "operator", "player", "ruleset_id", "round_no", "game_code", "instance", "draw_no", "deal"),
-        *("commitment", "bets", "balance_before_minor", "start_ms", "opening_hash", "funds_minor"),
+        *("commitment", "bets", "balance_before_minor", "start_ms", "opening_hash", "funds_minor", "table_id", "path"),
     ),
     json={
-        "bets": JsonField(_dump, lambda text: tuple((bet, amount) for bet, amount in json.loads(text))),
+        "bets": BETS,
         "actions": JsonField(_dump_actions, lambda text: tuple(TakenAction(*taken) for taken in json.loads(text))),
     },
     is_numbered=True,
@@ -153,6 +150,7 @@ ERASE_SQL: Final = (
     + TOTALS.adding(),
     "DELETE FROM totals WHERE operator = ? AND player = ?",
     "DELETE FROM switches WHERE scope = 'player' AND subject = ? || '/' || ?",
+    *ERASE_TABLE_SQL,
     """
         DELETE FROM session_tokens WHERE session_id IN
         (SELECT session_id FROM sessions WHERE operator = ? AND player = ?)
@@ -206,9 +204,12 @@ RECORD_SQL: Final[dict[type, str]] = {
         " WHERE session_id = ?"
     ),
     **RETURNS_SQL,
+    **TABLE_SQL,
 }
 """How the records of a change are written. The fields of a record are the parameters, in order."""
-ONE_ROW: Final = (changes.CertificateOn, changes.CertificateOff, changes.LargeWinReported, *RETURNS_ONE_ROW)
+ONE_ROW: Final = (
+    changes.CertificateOn, changes.CertificateOff, changes.LargeWinReported, *CONDITIONS, *RETURNS_ONE_ROW,
+)  # fmt: skip
 """Records that must change exactly one row: otherwise the whole commit is undone."""
 
 

@@ -1,7 +1,8 @@
 """The writing half on PostgreSQL (ARCHITECTURE 2.18, durable before said): one connection a process, one transaction a
 group.
 
-The order: lock the sessions' rows, compare versions, assign numbers, sign, insert all of it by one statement, commit.
+The order: lock the rows of tables, then those of sessions, compare versions, assign numbers, sign, insert all of it by
+one statement (what belongs to tables by others, where there is any), commit.
 A commit is *unknown* when the connection broke, when the server warned that it gave up waiting for its standby, or when
 no answer came for long. Then the connection is dropped, never cancelled, and the group is looked for by a write on the
 instance's own row. The group wrote that row too. So the look waits while the lost transaction lives, and once the look
@@ -15,6 +16,8 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import asyncpg
@@ -33,13 +36,16 @@ from rgs.store.changes import (
     StoreRefusedError,
     SwitchOff,
     SwitchOn,
+    TableMovedError,
 )
-from rgs.store.group import Group, SigningIdentity, parted
+from rgs.store.group import Group, Known, SigningIdentity, parted, tables_followed, tables_moved
 from rgs.store.numbers import SLOTS, RowNumbers
 from rgs.store.postgres import texts
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect, verify_durable
 from rgs.store.postgres.schema import verify_schema
 from rgs.store.rows import ONE_ROW, texts_of
+from rgs.store.table_records import SittingEnded
+from rgs.store.table_rows import CONDITIONS, TABLE_ROUNDS
 from rgs.store.tables import Column
 from rgs.store.writer import CommitOutcome
 
@@ -48,6 +54,8 @@ REACH_S: Final = 2.0
 ABANDON_S: Final = 10.0
 """After so long without an answer a connection counts as lost."""
 LOCK_WAIT: Final = "SET LOCAL lock_timeout = '2s'"
+_OF_TABLES: Final = {"tables", "table_rounds", "sittings", "table_configs"}
+"""A key of these is taken, or a row of them has moved."""
 LEASE_FIRST_MS: Final = 60_000
 """The lease that an instance starts with."""
 
@@ -164,11 +172,12 @@ class Commits:
         async def write(link: Link) -> tuple[str, int]:
             nonlocal mark
             group = Group(self._identity, self.large_win_minor)
-            # 1. Lock. The versions of the sessions that are to change; last, the database's clock.
+            # 1. Lock. The versions of tables and sessions; last, the database's clock.
+            tables, newest = await _lock_tables(link, changes)
             ids = sorted({c.session.session_id for c in changes if c.session is not None and c.session.version > 1})
             *rows, clock = await _fetch(link, texts.LOCK_SESSIONS, ids)
-            known = {row[0]: row[1] for row in rows}
-            previous = max(self._last_id, 0, *(row[2] for row in rows))
+            known = Known({row[0]: row[1] for row in rows}, tables, clock[3])
+            previous = max(self._last_id, newest, *(row[2] for row in rows))
             for change in changes:
                 previous = max(previous, await self._lock_ended(link, change))
             # 2. Numbers, signatures, rows.
@@ -221,7 +230,7 @@ class Commits:
         reports = [(numbers.take(), *row) for row in group.reports]
         statements = [(numbers.take(), *row) for row in group.statements]
         mark = numbers.take()
-        # The session gets the highest number of this group, events included: what comes next of it has a higher one.
+        # Sessions and tables get the highest number of this group, events included: what comes next has a higher one.
         if new_sessions:
             opened = [(*row, mark) for row in new_sessions]
             await run.execute(texts.OPEN_SESSIONS, *_columns(opened, texts.NEW_SESSIONS))
@@ -229,6 +238,7 @@ class Commits:
             await run.execute(texts.INSERT_OPERATION, *operation)
         for day in group.day_rows():
             await run.execute(texts.INSERT_DAY, *day)
+        await _move_tables(link, group, mark)
         tables = (
             [(*row, mark) for row in group.sessions], new_rounds, group.rounds, statements,
             group.privates, group.answers, reports, group.totals,
@@ -247,7 +257,9 @@ class Commits:
             for text in texts_of(record):
                 status = await run.execute(texts.postgres_text(text), *astuple(record))
                 if isinstance(record, ONE_ROW) and not status.endswith(" 1"):
-                    raise ShortError("records")
+                    raise ShortError("tables" if isinstance(record, CONDITIONS) else "records")
+            if isinstance(record, SittingEnded) and await _fetch(link, texts.IS_LEFT, record.session_id):
+                raise ShortError("sittings")
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
             await run.execute(texts.STATE_CHANGED, "switches")
         for artifact in group.artifacts:
@@ -356,6 +368,40 @@ class Commits:
             self._drop(link)
 
 
+async def _lock_tables(link: Link, changes: list[Change]) -> tuple[dict[str, int], int]:
+    """Lock the rows of tables that the changes move or demand to stand; their versions, and the greatest row number of
+    these tables and of those whose seats are opened or end. All groups lock in the order of the ids, so that two never
+    wait for one another in a circle.
+    """
+    moved = tables_moved(changes)
+    wanted = moved | {change.guard.table_id for change in changes if change.guard is not None}
+    known: dict[str, int] = {}
+    newest = 0
+    for is_moved, ids in groupby(sorted(wanted), key=moved.__contains__):
+        text = texts.LOCK_TABLES if is_moved else texts.HOLD_TABLES
+        for table_id, version, last_id in await _fetch(link, text, list(ids)):
+            known[table_id], newest = version, max(newest, last_id)
+    followed = tables_followed(changes) - wanted
+    if followed:
+        newest = max(newest, (await _fetch(link, texts.FOLLOW_TABLES, sorted(followed)))[0][0])
+    return known, newest
+
+
+async def _move_tables(link: Link, group: Group, mark: int) -> None:
+    """Write the rows of tables, their rounds and their seats, in the order of the keys."""
+    for (table, more, insert, move), (new, moved) in zip(texts.VERSIONED_ROWS, group.versioned, strict=True):
+        last = (mark,) * len(more)
+        if new:
+            await _fetch(link, insert, *_columns([(*row, *last) for row in new], (*table.columns, *more)))
+        if moved:
+            by_key = [(*row, *last) for row in sorted(moved, key=itemgetter(-1))]  # a changed row ends with its key
+            if len(await _fetch(link, move, *_columns(by_key, (*table.moved, *more)))) != len(moved):
+                raise ShortError(table.name)
+        if table is TABLE_ROUNDS and group.seats_signed:
+            round_ids, times_ms = zip(*sorted(group.seats_signed.items()), strict=True)
+            await _fetch(link, texts.SEATS_SIGNED, round_ids, times_ms, mark)
+
+
 def _columns(rows: Sequence[tuple[Any, ...]], columns: Sequence[Column]) -> Sequence[Sequence[Any]]:
     return list(zip(*rows, strict=True)) if rows else [()] * len(columns)
 
@@ -375,8 +421,12 @@ def _failure_of(change: Change, error: Exception) -> Exception:
         table = str(error.table_name)
         if change.answer is not None and table.startswith("answers"):
             return RequestSeenError("the request id was used before", request_id=change.answer.request_id)
+        if table in _OF_TABLES:
+            return TableMovedError("the table, or a seat of it, was changed by another request")
         if table in {"operations", "rounds"}:
             return SessionRaceError("the session was changed by another request")
+    if isinstance(error, ShortError) and error.args[0] in _OF_TABLES:
+        return TableMovedError("the table, or a seat of it, was changed by another request")
     if isinstance(error, ShortError) and error.args == ("rounds",):
         return SessionRaceError("the session was changed by another request")
     if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | ShortError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import asyncpg
 
@@ -16,7 +16,7 @@ from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
 from rgs.store.interface import StoreReads
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect
-from rgs.store.postgres.texts import CLOCK, postgres_text
+from rgs.store.postgres.texts import CLOCK, CLOCK_SQL, postgres_text
 
 READERS: Final = 4
 """Connections for reads of one process."""
@@ -28,6 +28,8 @@ STREAM_ROWS: Final = 512
 
 class PostgresReads(StoreReads):
     """Queries over at most `READERS` connections."""
+
+    _clock_sql: ClassVar[str] = CLOCK_SQL
 
     def __init__(self, address: PostgresAddress) -> None:
         self._address = address

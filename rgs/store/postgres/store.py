@@ -23,6 +23,8 @@ from rgs.store.postgres.side import Side
 from rgs.store.writer import CommitOutcome, Writer
 
 DAY_MS: Final = 86_400_000
+FORGOTTEN_MAX: Final = 500
+"""Lines of chat that one statement drops."""
 PARTITION_DAYS: Final = 7
 """How many days of answers have their partitions made ahead; the first is yesterday."""
 
@@ -102,6 +104,9 @@ class PostgresStore(PostgresReads, Store):
         rows = await self.ask("SELECT drop_answers(?)", before_ms)
         gone: int = rows[0][0]
         return gone
+
+    async def forget_chat(self, before_ms: int) -> int:
+        return len(await self.ask(texts.FORGET_CHAT, before_ms, FORGOTTEN_MAX))
 
     # --- many processes -------------------------------------------------------------------------------------------
 

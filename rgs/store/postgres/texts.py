@@ -9,22 +9,30 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
-from rgs.store import rows
+from rgs.store import rows, table_rows
 from rgs.store.interface import INSTANCES
 from rgs.store.rows import ANSWERS, PRIVATES, REPORTS, ROUNDS, SESSIONS, STATEMENTS, TOTALS
-from rgs.store.tables import Column, listed
+from rgs.store.tables import Column, Table, listed
 
 _PLACEHOLDER: Final = re.compile(r"\?(\d*)")
 _HINT: Final = re.compile(r"INDEXED BY \w+ ?")
+_NAMES: Final = (
+    ("x''", "''::bytea"),
+    ("COLLATE BINARY", 'COLLATE "C"'),
+    ("IN (SELECT value FROM json_each(?))", "= ANY (ARRAY(SELECT json_array_elements_text(?)))"),
+)
+"""What SQLite calls it, and what PostgreSQL does: no bytes, the order of bytes, one of a JSON list of texts."""
 
 
 @cache
 def postgres_text(query: str) -> str:
-    """A query of the store as PostgreSQL reads it: numbered parameters, no hints of SQLite's."""
+    """A query of the store as PostgreSQL reads it: numbered parameters, no hints of SQLite's, its own names."""
     numbers = count(1)
-    plain = _HINT.sub("", query).replace("x''", "''::bytea")
+    plain = _HINT.sub("", query)
+    for theirs, ours in _NAMES:
+        plain = plain.replace(theirs, ours)
     return _PLACEHOLDER.sub(lambda found: "$" + (found[1] or str(next(numbers))), plain)
 
 
@@ -41,6 +49,20 @@ def _insert(table: str, columns: Sequence[Column], numbers: Iterator[int]) -> st
 
 def _taken(columns: Sequence[Column]) -> str:
     return ", ".join(column.name + " = n." + column.name for column in columns)
+
+
+def _last(table: Table[Any]) -> tuple[Column, ...]:
+    """A table that players share keeps the last row number, as a session does."""
+    return (_LAST_ID,) if table is table_rows.TABLES else ()
+
+
+def _move(table: Table[Any], more: tuple[Column, ...]) -> str:
+    """The update of rows of a table that has versions. It answers a row for each that stood one version below."""
+    key = "".join([" AND t." + name + " = n." + name for name in table.key])
+    parts = ["UPDATE ", table.name, " AS t SET ", _taken((*table.changing, *more)), " FROM "]
+    parts += [_arrays((*table.moved, *more), count(1))]
+    parts += [" WHERE t.version = n.version - 1", key, " RETURNING 1"]
+    return "".join(parts)
 
 
 def _commit() -> str:
@@ -93,9 +115,28 @@ COMMIT_ROWS: Final = (
 """Columns of the rows of a group: sessions, new rounds, rounds, statements, privates, answers, reports, totals."""
 NEW_SESSIONS: Final = (_ID, *SESSIONS.written, _LAST_ID)
 
-CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+CLOCK_SQL: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+CLOCK: Final = "SELECT " + CLOCK_SQL
 COMMIT: Final = _commit()
 OPEN_SESSIONS: Final = _insert("sessions", NEW_SESSIONS, count(1))
+VERSIONED_ROWS: Final = tuple(
+    (table, _last(table), _insert(table.name, (*table.columns, *_last(table)), count(1)), _move(table, _last(table)))
+    for table in table_rows.VERSIONED
+)
+"""The tables that have versions: what stands behind the columns of their rows, the insert of new rows and the update of
+others. Parameters as for COMMIT.
+"""
+SEATS_SIGNED: Final = """
+    WITH held AS (
+      SELECT round_id FROM table_rounds WHERE round_id = ANY($1::text[]) ORDER BY round_id FOR NO KEY UPDATE
+    )
+    UPDATE table_rounds AS t SET seats_ms = greatest(t.seats_ms, n.seats_ms), last_id = greatest(t.last_id, $3)
+    FROM held JOIN unnest($1::text[], $2::bigint[]) AS n (round_id, seats_ms) USING (round_id)
+    WHERE t.round_id = held.round_id
+"""
+"""The seats of these rounds have signed something, at these times. The rows are locked in the order of the key, so that
+two nodes never wait for one another in a circle.
+"""
 LOCK_SESSIONS: Final = """
     WITH locked AS (
       SELECT session_id, version, last_id FROM sessions WHERE session_id = ANY($1::text[])
@@ -105,6 +146,22 @@ LOCK_SESSIONS: Final = """
     UNION ALL SELECT '', 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 """
 """The last row is the database's clock in milliseconds."""
+LOCK_TABLES: Final = """
+    SELECT table_id, version, greatest(last_id,
+    (SELECT r.last_id FROM table_rounds r WHERE r.round_id = tables.round_id))
+    FROM tables WHERE table_id = ANY($1::text[]) ORDER BY table_id FOR UPDATE
+"""
+"""Of tables that are to change; the last row number of each, and of the seats of its round. These are durable before
+the step that follows them is computed.
+"""
+HOLD_TABLES: Final = """
+    SELECT table_id, version, last_id FROM tables WHERE table_id = ANY($1::text[]) ORDER BY table_id FOR SHARE
+"""
+"""Of tables that are to stand: many groups may hold one at a time."""
+FOLLOW_TABLES: Final = """
+    SELECT COALESCE(max(last_id), 0) FROM tables WHERE table_id = ANY($1::text[])
+"""
+"""The last row number of tables whose seats are opened or end: they may move meanwhile."""
 LOCK_INSTANCE: Final = """
     SELECT alive, statement_no, draw_no, last_id, (
       lease_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint
@@ -151,3 +208,5 @@ LAPSED: Final = INSTANCES.select + (  # noqa: S608 - names of columns, no values
 )
 RECORD_SQL: Final = {record: postgres_text(text) for record, text in rows.RECORD_SQL.items()}
 """How the records of a change are written. The fields of a record are the parameters, in order."""
+IS_LEFT: Final = postgres_text(table_rows.IS_LEFT)
+FORGET_CHAT: Final = table_rows.FORGET_CHAT + " RETURNING 1"

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import fcntl
 import json
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import astuple
@@ -26,6 +27,7 @@ from rgs.store.changes import (
     InstanceHandover,
     InstanceLostError,
     NewInstance,
+    Record,
     RequestSeenError,
     SessionRaceError,
     Signed,
@@ -34,23 +36,26 @@ from rgs.store.changes import (
     StoreRefusedError,
     SwitchOff,
     SwitchOn,
+    TableMovedError,
 )
-from rgs.store.group import Group, SigningIdentity, parted
+from rgs.store.group import Group, Known, SigningIdentity, parted, tables_moved
 from rgs.store.interface import InstanceRow, Store, StoreReads
 from rgs.store.migrations import Migration, steps, verify_version
+from rgs.store.table_records import SittingEnded
+from rgs.store.table_rows import CONDITIONS, FORGET_CHAT, IS_LEFT, SEATS_SIGNED, VERSIONED
 from rgs.store.writer import CommitOutcome, Writer
 
 KIND: Final = "sqlite"
 FORGOTTEN_MAX: Final = 500
-"""Stored answers that one transaction drops."""
+"""Stored answers, or lines of chat, that one transaction drops."""
 
-UPDATE_SESSION_WITHIN: Final = sql.SESSIONS.update(within=("status",))
-"""The update of a session that keeps its status: SQLite writes every index that has a column of the SET list, even
-where its value stays the same.
+UPDATE_SESSION_WITHIN: Final = sql.SESSIONS.update(within=("status", "reserved_minor"))
+"""The update of a session that keeps its status and what is reserved: SQLite writes every index that has a column of
+the SET list, even where its value stays the same.
 """
-UPDATE_ROUND_WITHIN: Final = sql.ROUNDS.update(within=("status", "end_ms"), is_versioned=True)
-"""The same for a round that stays open."""
-_ROUND_STATUS: Final = [column.name for column in sql.ROUNDS.moved].index("status")
+UPDATE_ROUND_WITHIN: Final = sql.ROUNDS.update(within=("status", "end_ms", "phase"), is_versioned=True)
+"""The same for a round that stays open, in solo play: there the phase is empty."""
+_ROUND_STATUS, _ROUND_PHASE = ([column.name for column in sql.ROUNDS.moved].index(name) for name in ("status", "phase"))
 _INSERT_INSTANCE: Final = (
     "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms)"
     " VALUES (?, ?, ?, ?, 1, 0, 0, ?)"
@@ -60,11 +65,18 @@ _ADVANCE_INSTANCE: Final = (
 )
 _SELECT_ALIVE: Final = "SELECT 1 FROM instances WHERE instance = ? AND alive = 1 AND statement_no = ?"
 _SELECT_ENDED: Final = "SELECT 1 FROM instances WHERE instance = ? AND alive = 0"
-_SELECT_VERSIONS: Final = (
-    "SELECT session_id, version FROM sessions WHERE session_id IN (SELECT value FROM json_each(?))"
-)
+_SELECT_VERSIONS: Final = {
+    "sessions": "SELECT session_id, version FROM sessions WHERE session_id IN (SELECT value FROM json_each(?))",
+    "tables": "SELECT table_id, version FROM tables WHERE table_id IN (SELECT value FROM json_each(?))",
+    "sittings": "SELECT session_id, version FROM sittings WHERE session_id IN (SELECT value FROM json_each(?))",
+}
+_UTC_MS: Final = "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+"""The time of the operating system, as SQLite reads it."""
+_VERSIONED: Final = [(table.name, table.insert, table.update(is_versioned=True)) for table in VERSIONED]
 _DELETE_ANSWERS: Final = "DELETE FROM answers WHERE id IN (SELECT id FROM answers ORDER BY id LIMIT ?) AND time_ms < ?"
 _DELETE_REPORT: Final = "DELETE FROM stage_reports WHERE id = ?"
+_OF_TABLES: Final = re.compile(r"\b(tables|table_rounds|sittings|table_configs)[.:]")
+"""A key of these is taken, or a row of them has moved."""
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -241,6 +253,8 @@ class SqliteStore(SqliteReads, Store):
         self._owed: list[Draft] = []
         """Discarded draws whose statement could not be committed yet: they come first in the next group."""
         self.large_win_minor = 0
+        self.clock: Callable[[], int] = self._utc_ms
+        """The store's time, UTC milliseconds. A server gives its own clock. It is asked in the writer's thread."""
         self._forget: list[tuple[int]] = []
         """Stage reports that the regulator has; they are deleted with the next group."""
 
@@ -257,6 +271,9 @@ class SqliteStore(SqliteReads, Store):
             self._owed.append(change.discard)
 
     # --- the life of this process in the store --------------------------------------------------------------------
+
+    def follow(self, now_ms: Callable[[], int]) -> None:
+        self.clock = now_ms
 
     async def start_instance(self, new: NewInstance) -> Signed:
         group = Group(SigningIdentity(new.instance, new.signer), 0)
@@ -277,6 +294,12 @@ class SqliteStore(SqliteReads, Store):
 
     def _drop_answers(self, before_ms: int) -> int:
         return self._db.execute(_DELETE_ANSWERS, (FORGOTTEN_MAX, before_ms)).rowcount
+
+    async def forget_chat(self, before_ms: int) -> int:
+        return await asyncio.get_running_loop().run_in_executor(self.writer.thread, self._drop_chat, before_ms)
+
+    def _drop_chat(self, before_ms: int) -> int:
+        return self._db.execute(FORGET_CHAT, (before_ms, FORGOTTEN_MAX)).rowcount
 
     async def renew_lease(self, instance: str, lease_ms: int) -> bool:  # noqa: ARG002 - the lock file is the lease
         """A deleted lock file lets another process take the store. That process ends this one's row."""
@@ -329,12 +352,12 @@ class SqliteStore(SqliteReads, Store):
             return [_failure_of(change, error)]
 
     def _transact(self, changes: list[Change]) -> list[CommitOutcome]:
-        # 1. The write lock is held. The versions of the sessions that are to change.
+        # 1. The write lock is held. The versions of the sessions and tables that are to change or to stand.
         with _rolled_back_on_error(self._db):
             owed = list(self._owed)
             group = Group(self._identity, self.large_win_minor)
             # 2. Numbers, signatures, rows.
-            outcomes = group.fill(changes, self._versions(changes), owed)
+            outcomes = group.fill(changes, self._known(changes), owed)
             # 3. Insert.
             forgotten = list(self._forget)
             self._write(group, forgotten)
@@ -365,17 +388,26 @@ class SqliteStore(SqliteReads, Store):
         if group.statements:
             query = "SELECT statement_no FROM instances WHERE instance = ?"
             return bool(self._db.execute(query, (group.instance,)).fetchone() == (group.statement_no,))
-        # Nothing was signed: any session of the group shows it. What moves no session may be done again.
-        session_id, version = group.moved
-        return bool(self._db.execute(_SELECT_VERSIONS, (json.dumps([session_id]),)).fetchone() == (session_id, version))
+        # Nothing was signed: one moved row of the group shows it. What moves none may be done again.
+        where, row_id, version = group.moved
+        return bool(where) and self._versions(where, [row_id]) == {row_id: version}
 
-    def _versions(self, changes: list[Change]) -> dict[str, int]:
-        ids = [
-            change.session.session_id for change in changes if change.session is not None and change.session.version > 1
-        ]
-        if not ids:
-            return {}
-        return dict(self._db.execute(_SELECT_VERSIONS, (json.dumps(ids),)).fetchall())
+    def _known(self, changes: list[Change]) -> Known:
+        sessions = [one.session.session_id for one in changes if one.session is not None and one.session.version > 1]
+        guards = [one.guard for one in changes if one.guard is not None]
+        tables = {guard.table_id for guard in guards} | tables_moved(changes)
+        return Known(
+            self._versions("sessions", sessions),
+            self._versions("tables", sorted(tables)),
+            self.clock() if guards else 0,
+        )
+
+    def _versions(self, where: str, ids: list[str]) -> dict[str, int]:
+        return dict(self._db.execute(_SELECT_VERSIONS[where], (json.dumps(ids),)).fetchall()) if ids else {}
+
+    def _utc_ms(self) -> int:
+        now_ms: int = self._db.execute(_UTC_MS).fetchone()[0]
+        return now_ms
 
     def _write(self, group: Group, forgotten: list[tuple[int]]) -> None:
         run = self._db.executemany
@@ -397,22 +429,36 @@ class SqliteStore(SqliteReads, Store):
         for row in group.sessions:
             if self._db.execute(UPDATE_SESSION_WITHIN, row).rowcount != 1:
                 self._db.execute(sql.UPDATE_SESSION, row)
+        for (name, insert, update), (new, moved) in zip(_VERSIONED, group.versioned, strict=True):
+            if new:
+                run(insert, new)
+            if moved and run(update, moved).rowcount != len(moved):
+                raise sqlite3.IntegrityError(f"{name}: a row is not at the version below")
+        if group.seats_signed:
+            run(SEATS_SIGNED, group.seats_signed.items())
         for record in group.records:
-            for text in sql.texts_of(record):
-                done = self._db.execute(text, astuple(record))
-                if done.rowcount != 1 and isinstance(record, sql.ONE_ROW):
-                    raise sqlite3.IntegrityError("records: what is to change is not there")
+            self._write_record(record)
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
             self._db.execute(sql.STATE_CHANGED, ("switches",))
         updated = 0
         for row in group.rounds:
-            text = UPDATE_ROUND_WITHIN if row[_ROUND_STATUS] == RoundStatus.OPEN.value else sql.UPDATE_ROUND
+            is_within = row[_ROUND_STATUS] == RoundStatus.OPEN.value and not row[_ROUND_PHASE]
+            text = UPDATE_ROUND_WITHIN if is_within else sql.UPDATE_ROUND
             updated += self._db.execute(text, row).rowcount
         if updated != len(group.rounds):
             raise sqlite3.IntegrityError("rounds: a round is not at the version below")
         self._verify_alive(group)
         if group.ends and run(sql.END_INSTANCE, group.ends).rowcount != len(group.ends):
             raise sqlite3.IntegrityError("instances: the instance to end is not alive")
+
+    def _write_record(self, record: Record) -> None:
+        for text in sql.texts_of(record):
+            done = self._db.execute(text, astuple(record))
+            if done.rowcount != 1 and isinstance(record, sql.ONE_ROW):
+                name = "tables" if isinstance(record, CONDITIONS) else "records"
+                raise sqlite3.IntegrityError(f"{name}: what is to change is not there")
+        if isinstance(record, SittingEnded) and self._db.execute(IS_LEFT, (record.session_id,)).fetchone():
+            raise sqlite3.IntegrityError("sittings: bets are reserved there")
 
     def _verify_alive(self, group: Group) -> None:
         """Write the new numbers to the instance's row, which must be alive, even where nothing was signed."""
@@ -436,6 +482,8 @@ def _failure_of(change: Change, error: Exception) -> Exception:
     if isinstance(error, sqlite3.IntegrityError):
         if change.answer is not None and "answers." in text:
             return RequestSeenError("the request id was used before", request_id=change.answer.request_id)
+        if _OF_TABLES.search(text):
+            return TableMovedError("the table, or a seat of it, was changed by another request")
         if "operations." in text or "rounds" in text:
             return SessionRaceError("the session was changed by another request")
     return StoreError(f"the store could not commit ({type(error).__name__}); nothing of it took effect")

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rgs.cli.migrate import command
-from rgs.store.changes import Change, Draft, StoreRefusedError
+from rgs.core.rounds import RoundStatus
+from rgs.store.changes import Change, Draft, StoreError, StoreRefusedError
 from rgs.store.migrations import steps
-from rgs.store.opening import migrate_store, open_parties, open_reads, open_store
+from rgs.store.opening import create_store, migrate_store, open_parties, open_reads, open_store
+from rgs.store.rows import ROUNDS, SESSIONS
+from rgs.store.tables import Table
 from tests.support.store.shelf import (
     DATABASES,
     NAME,
     address_of,
     change_by_hand,
+    dealt,
     open_shelf,
     opened,
     session,
@@ -27,6 +33,7 @@ from tests.support.store.shelf import (
     table,
     ulid,
 )
+from tests.support.store.table_rows import TABLE, seated, table_row
 
 
 def newest(kind: str) -> int:
@@ -87,6 +94,69 @@ async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, either_sto
     assert await table(tmp_path, "SELECT value FROM meta WHERE key = 'schema'") == [(known,)]
     with pytest.raises(Exception, match="extra"):
         await table(tmp_path, "SELECT n FROM extra")
+
+
+async def test_a_store_of_the_first_release_gets_its_tables(
+    tmp_path: Path, either_store: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store of schema 8, with a session, a round in play and an ended one, is one of this version after it."""
+    sessions = [session(1, round_no=2, open_round_id=ulid(10_002))]
+    rounds = [
+        replace(dealt(session(1), 1), status=RoundStatus.SETTLED, end_ms=9),
+        replace(dealt(session(1), 2), round_no=2),
+    ]
+    await old_store(
+        tmp_path, either_store, tmp_path_factory.mktemp("eight"), monkeypatch, {SESSIONS: sessions, ROUNDS: rounds}
+    )
+    assert await migrate_store(address_of(tmp_path)) == (8, newest(either_store))
+    async with open_shelf(tmp_path) as store:
+        assert await store.session(ulid(1)) == sessions[0]
+        assert [one for _, one in await store.open_rounds("", after=0, limit=9)] == [rounds[1]]
+        assert await store.round(rounds[0].round_id) == rounds[0]
+        assert not await store.has_unfinished(rounds[1].round_id)
+        await store.commit(Change(session=replace(sessions[0], version=2), round=replace(rounds[1], version=2)))
+        await store.commit(Change(table=table_row()))
+        await store.commit(seated(2, bets=True))
+        assert await store.reserved_breaks(TABLE, "", 9) == []
+        with pytest.raises(StoreError):
+            await store.commit(Change(session=replace(sessions[0], version=3, reserved_minor=1001)))
+    assert await table(tmp_path, "SELECT value FROM meta WHERE key = 'schema'") == [(str(newest(either_store)),)]
+
+
+async def old_store(
+    folder: Path, kind: str, scripts: Path, monkeypatch: pytest.MonkeyPatch, rows: dict[Table[Any], list[Any]]
+) -> None:
+    """A store as version 0.1.0 made it, with these rows in the columns that it knew."""
+    genuine = resources.files("rgs.store.migrations")
+    for name in ("sqlite", "postgres"):
+        (scripts / name).mkdir()
+        shutil.copy(str(genuine.joinpath(name, "0008.sql")), scripts / name)
+    with monkeypatch.context() as patched:
+        patched.setattr("rgs.store.migrations.resources.files", lambda _: scripts)
+        if kind == "postgres":
+            await change_by_hand(folder, "DROP SCHEMA public CASCADE")
+            await change_by_hand(folder, "CREATE SCHEMA public")
+        await create_store(address_of(folder), ulid(0))
+    numbers = count(1)
+    for of, values in rows.items():
+        known = [at for at, one in enumerate(of.written) if one.name not in LATER[of.name]]
+        for value in values:
+            row = of.row(value)
+            named = {"id": next(numbers), **{of.written[at].name: row[at] for at in known}}
+            if kind == "postgres" and of is SESSIONS:
+                named["last_id"] = 0
+            names, literals = ", ".join(named), ", ".join(literal(one, kind) for one in named.values())
+            await change_by_hand(folder, f"INSERT INTO {of.name} ({names}) VALUES ({literals})")  # noqa: S608
+
+
+LATER = {"sessions": {"table_id", "reserved_minor"}, "rounds": {"table_id", "phase", "path"}}
+"""Columns that came after schema 8."""
+
+
+def literal(value: Any, kind: str) -> str:
+    if isinstance(value, bytes):
+        return f"'\\x{value.hex()}'" if kind == "postgres" else f"x'{value.hex()}'"
+    return f"'{value}'" if isinstance(value, str) else str(int(value))
 
 
 async def test_a_newer_store_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
