@@ -69,8 +69,8 @@ class Interruptions:
         return finished
 
     async def _finish_if_due(self, round_: Round) -> bool:
-        if self.clock.passed_ms(round_.start_ms) < self._soonest_ms:
-            return False
+        if round_.table_id or self.clock.passed_ms(round_.start_ms) < self._soonest_ms:
+            return False  # at a table the timer decides
         session = await self.store.session(round_.session_id, fresh=True)
         if session is None or not self._is_due(session, round_):
             return False

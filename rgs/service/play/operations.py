@@ -49,6 +49,7 @@ from rgs.store.changes import (
     TokenDropped,
 )
 from rgs.store.interface import Store
+from rgs.store.table_records import SittingEnded
 
 UNDO_AFTER_MS: Final = 300_000
 """Age of an operation from which a debit that the wallet does not know is rolled back: nobody waits for it."""
@@ -71,6 +72,8 @@ class Operations:
     encode: Encode
     reporting: Reporting
     returning: Returning
+    left_table: Callable[[str], None] = lambda _: None
+    """Called with a session that has closed and so left its table."""
 
     def __post_init__(self) -> None:
         self.transfers = Transfers(self.wallet)
@@ -196,6 +199,7 @@ class Operations:
             "ruleset": rules_object(self.games.rulesets[session.ruleset_id]),
             "test_regulator": session.test_regulator,
             **more,
+            **({"table": session.table_id} if session.table_id else {}),
             **({"limits": limits} if (limits := session.limits.body()) else {}),
         }
         return await self._done(operation, opened, "session_open", body, private)
@@ -308,7 +312,10 @@ class Operations:
                 raise
         closed = replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session))
         body = {"reason": "OPERATOR", "rounds": str(session.rounds)}
-        return await self._done(operation, closed, "session_close", body, None)
+        reply = await self._done(operation, closed, "session_close", body, None)
+        if session.table_id:
+            self.left_table(session.session_id)
+        return reply
 
     # --- money ----------------------------------------------------------------------------------------------------
 
@@ -429,8 +436,11 @@ class Operations:
 
 
 def _left_over(session: Session) -> tuple[Record, ...]:
-    """Records that go with a session: a closed one loses its token."""
-    return (TokenDropped(session.session_id),) if session.status is SessionStatus.CLOSED else ()
+    """Records that go with a session: a closed one loses its token, and its seat at a table."""
+    if session.status is not SessionStatus.CLOSED:
+        return ()
+    seat = (SittingEnded(session.session_id),) if session.table_id else ()
+    return (TokenDropped(session.session_id), *seat)
 
 
 def _changed() -> SessionChangedError:

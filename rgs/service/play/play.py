@@ -23,6 +23,7 @@ from rgs.core.errors import (
     RoundNotOpenError,
     RoundPausedError,
     SessionChangedError,
+    TableOnlyError,
     TooEarlyError,
 )
 from rgs.core.games.types import Action, Phase, Seat
@@ -138,6 +139,11 @@ class Play:
         while True:
             session = await owned_session(self.store, caller, session_id)
             round_ = await self.store.round(check_ulid(round_id, "round_id"), fresh=True)
+            if session.table_id:
+                raise TableOnlyError(
+                    f"the session plays at table {session.table_id}: read its round with GetTable, or from the history",
+                    session_id=session.session_id,
+                )
             if round_ is None or round_.session_id != session.session_id:
                 raise _no_round(round_id)
             opening, final = await self.store.round_envelopes(round_id)
@@ -147,7 +153,7 @@ class Play:
 
     async def open_round_of(self, session: Session) -> tuple[RoundView | None, bytes]:
         """(view, opening) of the session's round in play; (None, empty) if there is none."""
-        if not session.open_round_id:
+        if not session.open_round_id or session.table_id:  # a seat is seen with its table
             return None, b""
         round_ = await self.store.round(session.open_round_id, fresh=True)
         if round_ is None:
@@ -207,7 +213,7 @@ class Play:
             try:
                 change, body = self._started(context, session, request, bets, round_id, salt, draw, now_ms)
             except BaseException:  # whatever the error: account for the draw
-                account = _discarded(draw, round_id, now_ms)
+                account = discarded_draw(draw, round_id, now_ms)
                 await self.store.commit(Change(drafts=(account,), draw_no=draw.draw_no, discard=account))
                 raise
             signed = await self.store.commit(change)
@@ -292,7 +298,7 @@ class Play:
             operation=None if operation is None else replace(operation, status="done"),
             records=() if operation is None else balance_reported(after),
             draw_no=draw.draw_no,
-            discard=_discarded(draw, round_id, now_ms),
+            discard=discarded_draw(draw, round_id, now_ms),
         )
         return change, body
 
@@ -461,7 +467,8 @@ def _transfers(operation: Operation | None, round_id: str, now_ms: int) -> tuple
     )
 
 
-def _discarded(draw: Draw, round_id: str, now_ms: int) -> Draft:
+def discarded_draw(draw: Draw, round_id: str, now_ms: int) -> Draft:
+    """The account of a draw that no round uses."""
     return Draft(
         "discarded_draw",
         {

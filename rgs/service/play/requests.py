@@ -17,12 +17,16 @@ from rgs.store.changes import Operation
 
 
 @dataclass(frozen=True, slots=True)
-class _Digested:
+class Digested:
+    """A mutating request."""
+
     request_id: str
 
     def digest(self, party: str) -> bytes:
         """The digest of the request's own fields, without the session token, with its method and its sender."""
         own = {one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name != "session_token"}
+        if not own.get("table", "-"):  # solo play: as it was before there were tables
+            del own["table"]
         return request_digest({**own, "method": type(self).__name__, "party": party})
 
 
@@ -35,7 +39,7 @@ def _plain(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class StartRound(_Digested):
+class StartRound(Digested):
     """`bets` are those that the player places, bet -> minor units."""
 
     session_id: str
@@ -44,7 +48,7 @@ class StartRound(_Digested):
 
 
 @dataclass(frozen=True, slots=True)
-class Act(_Digested):
+class Act(Digested):
     """A decision on the round at `round_version`."""
 
     session_id: str
@@ -54,9 +58,9 @@ class Act(_Digested):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSession(_Digested):
+class OpenSession(Digested):
     """`game` is a ruleset id, `player` the operator's pseudonym. `session_token` is the operator's own, for its wallet;
-    the digest leaves it out.
+    the digest leaves it out. `table` is for a game at tables.
     """
 
     game: str
@@ -65,10 +69,11 @@ class OpenSession(_Digested):
     operator_reference: str
     limits: SessionLimits = field(default_factory=SessionLimits)
     session_token: str = field(default="", repr=False)
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class BuyParticipation(_Digested):
+class BuyParticipation(Digested):
     """`amount_minor` is in the session's currency."""
 
     session_id: str
@@ -77,14 +82,14 @@ class BuyParticipation(_Digested):
 
 
 @dataclass(frozen=True, slots=True)
-class EndParticipation(_Digested):
+class EndParticipation(Digested):
     """The end of the session's one participation."""
 
     session_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class CloseSession(_Digested):
+class CloseSession(Digested):
     """The end of the session."""
 
     session_id: str

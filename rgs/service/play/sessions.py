@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from rgs.core.clock import Clock
 from rgs.core.errors import (
+    InvalidFieldError,
     JurisdictionError,
     NotFoundError,
     OperationPendingError,
     RgsError,
     SessionChangedError,
+    TableFundingError,
     TableOnlyError,
     UnknownRulesetError,
 )
-from rgs.core.ids import check_reference, check_request_id, opening_id
+from rgs.core.ids import check_name, check_reference, check_request_id, opening_id
 from rgs.core.rounds import Round
 from rgs.core.sessions import Funding, Session, SessionStatus
+from rgs.core.tables.config import TableConfig
 from rgs.core.values import check_range
 from rgs.core.views import PendingOperation, SessionView
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
@@ -45,6 +49,13 @@ from rgs.service.play.requests import (
 )
 from rgs.store.changes import Change, Operation, RequestSeenError, SessionRaceError, TokenKept
 from rgs.store.interface import Store
+
+
+class OfferedTables(Protocol):
+    """The tables that players share: `rgs.service.tables.configs`."""
+
+    async def offered_to(self, operator: str, table_id: str) -> TableConfig:
+        """The configuration in force of a table, if the operator's players may play there. NotFoundError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,7 @@ class Sessions:
     play: Play
     availability: Availability
     interruptions: Interruptions
+    tables: OfferedTables
     open_account: Callable[[str, str, str], Awaitable[None]] | None = None
     """Opens an account of the embedded wallet for (operator, player, currency). For the demo jurisdiction only."""
 
@@ -83,7 +95,11 @@ class Sessions:
         if known is not None:
             return known
         request.limits.verify()
+        if request.table:
+            self._verify_sells_participations(caller)
         self._verify_may_open(caller, request)
+        if request.table:
+            await self._verify_table(caller, request)
         self.availability.verify_may_start(caller.party, request.game, request.player)
         now_ms = self.clock.now_ms()
         session = Session(
@@ -100,6 +116,7 @@ class Sessions:
             version=1,
             limits=request.limits,
             funding=self.games.fundings.get(caller.party, Funding.PARTICIPATION),
+            table_id=request.table,
         )
         if self.open_account is not None and self.games.jurisdictions[caller.jurisdiction].test_regulator_allowed:
             await self.open_account(caller.party, request.player, request.currency)
@@ -233,8 +250,10 @@ class Sessions:
         ruleset = self.games.rulesets.get(request.game)
         if ruleset is None:
             raise UnknownRulesetError(f"no game {request.game[:40]}", field="game", value=request.game[:40])
-        if ruleset.table_only:
-            raise TableOnlyError(f"{ruleset.id} is played at tables", field="game", value=ruleset.id)
+        if ruleset.table_only and not request.table:
+            raise TableOnlyError(
+                f"{ruleset.id} is played at tables: name one of ListTables in table", field="table", value=ruleset.id
+            )
         jurisdiction = self.games.jurisdictions.get(caller.jurisdiction)
         if jurisdiction is None:
             raise JurisdictionError(
@@ -254,6 +273,32 @@ class Sessions:
                 field="currency",
                 value=request.currency[:8],
                 limit=jurisdiction.currency,
+            )
+
+    async def _verify_table(self, caller: Caller, request: OpenSession) -> None:
+        """The table is one of the caller's, and has the session's game and law."""
+        config = await self.tables.offered_to(caller.party, check_name(request.table, "table"))
+        if config.ruleset_id != request.game:
+            raise InvalidFieldError(
+                f"table {config.id} plays {config.ruleset_id}, not {request.game[:40]}",
+                field="game",
+                value=request.game[:40],
+                limit=config.ruleset_id,
+            )
+        if config.jurisdiction_id != caller.jurisdiction:
+            raise JurisdictionError(
+                f"table {config.id} is under jurisdiction {config.jurisdiction_id}, {caller.party} under"
+                f" {caller.jurisdiction}",
+                operator=caller.party,
+                jurisdiction=caller.jurisdiction,
+            )
+
+    def _verify_sells_participations(self, caller: Caller) -> None:
+        """TableFundingError for an operator whose players are funded bet by bet."""
+        if self.games.fundings.get(caller.party) is Funding.SEAMLESS:
+            raise TableFundingError(
+                f"{caller.party} is funded bet by bet: a bet at a table is a reservation in a participation",
+                operator=caller.party,
             )
 
     async def _run(self, caller: Caller, request: SessionRequest, prepare: Callable[[Session], None]) -> Reply:

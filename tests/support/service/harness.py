@@ -29,11 +29,12 @@ from rgs.core.statements import (
     seal_envelope,
 )
 from rgs.core.statements.lines import format_key_bundle
+from rgs.core.tables.views import SeatView
 from rgs.core.times import format_time
 from rgs.core.views import RoundView, SessionView
 from rgs.node.keyring import node_key_in_force
 from rgs.node.tls_identity import identify_certificate
-from rgs.node.wiring import NodeContext, Services
+from rgs.node.wiring import Encoders, NodeContext, Services
 from rgs.service.admin.health_monitor import MonitoredParts
 from rgs.service.callers import Caller, Encode, Reply, Role
 from rgs.service.game_catalog import GameCatalog
@@ -120,6 +121,24 @@ def plain_encode(method: str, session: SessionView, round_: RoundView | None) ->
     document = {
         "method": method,
         "round": None if round_ is None else round_document(round_),
+        "session": session_document(session),
+    }
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def plain_table_encode(method: str, session: SessionView, seat: SeatView) -> bytes:
+    """A `TableEncode` that needs no contract: JSON."""
+    document = {
+        "method": method,
+        "seat": {
+            "bets": [list(bet) for bet in seat.bets],
+            "box": seat.box,
+            "device_no": seat.device_no,
+            "ended": seat.ended,
+            "reserved_minor": seat.reserved_minor,
+            "round": None if seat.round is None else round_document(seat.round),
+            "seat_version": seat.seat_version,
+        },
         "session": session_document(session),
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
@@ -218,7 +237,7 @@ class ServiceHarness:
                 regulator=ScriptedRegulator(self.regulator, self.regulator_script),
                 node=NODE,
             ),
-            encode=encode,
+            encoders=Encoders(encode, plain_table_encode),
             monitored=MonitoredParts(
                 lambda: self.software,
                 600_000,
@@ -231,6 +250,7 @@ class ServiceHarness:
             open_account=self._open_account,
         )
         self.locks, self.operations, self.play = self.services.locks, self.services.operations, self.services.play
+        self.tables = self.services.tables
         self.sessions, self.history = self.services.sessions, self.services.history
         self.reporting = self.services.reporting
         self.catalog, self.audit = self.services.catalog, self.services.audit

@@ -49,8 +49,13 @@ def export_lines(folder: Path) -> Iterator[bytes]:
             "time": format_time(NOW_MS),
         }
         yield format_line(ExportLine(sealed(scope, NODE_KEY), None))
+    with closing(connect(folder / "rgs.db", read_only=True)) as connection:
+        query = "SELECT opening_hash, path FROM rounds WHERE table_id <> ''"
+        paths = {bytes.fromhex(opening): path for opening, path in connection.execute(query)}
     for row in stored_statements(folder):
-        line = ExportLine(row.envelope, parse_canonical(row.private) if row.private else None)
+        path = paths.get(row.hash, b"")
+        nodes = tuple(path[at : at + 32] for at in range(0, len(path), 32))
+        line = ExportLine(row.envelope, parse_canonical(row.private) if row.private else None, nodes)
         yield format_line(line)
 
 
@@ -94,7 +99,7 @@ def verify_numbers(rows: Sequence[StatementRow]) -> None:
             link_no, previous = links[row.session_id]
             assert (row.link_no, body["previous"]) == (link_no + 1, previous), (row.session_id, row.link_no)
             links[row.session_id] = (row.link_no, row.hash.hex())
-        if row.kind == "round_opening":
+        if row.kind in {"round_opening", "table_deal"}:
             draws[body["deal"]["instance"]].append(int(body["deal"]["draw_no"]))
         if row.kind == "discarded_draw":
             draws[row.instance].append(int(body["draw_no"]))
@@ -133,7 +138,7 @@ def verify_books(folder: Path, *, account_minor: int = ACCOUNT_MINOR) -> Summary
                 before.rounds,
                 ended=False,
             )
-        elif row.kind == "round_final":
+        elif row.kind in {"round_final", "seat_final"}:
             before = reported[participation_of[row.session_id]]
             reported[participation_of[row.session_id]] = Account(
                 before.bought_minor,
@@ -184,7 +189,7 @@ def _verify_totals(folder: Path, rows: Sequence[StatementRow]) -> None:
         kept = {tuple(row[:5]): tuple(row[5:]) for row in connection.execute(query)}
     scanned: defaultdict[tuple[str, ...], tuple[int, ...]] = defaultdict(lambda: (0, 0, 0, 0, 0))
     for row in rows:
-        if row.kind == "round_final":
+        if row.kind in {"round_final", "seat_final"}:
             body = read_statement(row.envelope)
             staked, returned = int(body["staked_minor"]), int(body["returned_minor"])
             more = (0, 0, 0, 1, staked) if body["status"] == "void" else (1, staked, returned, 0, 0)

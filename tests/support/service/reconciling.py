@@ -157,7 +157,7 @@ def export_day(home: Path, rows: Iterable[StatementRow], folder: Path) -> Day:
     for row in rows:
         private = parse_canonical(row.private) if row.private else None
         lines.append(format_line(ExportLine(row.envelope, private)) + b"\n")
-        if row.kind == "round_opening":
+        if row.kind in {"round_opening", "seat_opening"}:
             receipts.append(receipt_line(row.envelope))
     day.statements.write_bytes(b"".join(lines))
     day.receipts.write_bytes(b"".join(receipts))

@@ -64,7 +64,7 @@ async def refused(harness: ServiceHarness, call: Awaitable[object], error: type[
 OPENINGS: list[tuple[OpenSession, type[RgsError], str]] = [
     (OpenSession("x", "uth-solo", "anna", "EUR", "ref"), InvalidFieldError, "request_id"),
     (OpenSession("", "poker", "anna", "EUR", "ref"), UnknownRulesetError, "game"),
-    (OpenSession("", "uth-online", "anna", "EUR", "ref"), TableOnlyError, "game"),
+    (OpenSession("", "uth-online", "anna", "EUR", "ref"), TableOnlyError, "table"),
     (OpenSession("", "uth-solo", "anna", "USD", "ref"), JurisdictionError, "currency"),
     (OpenSession("", "uth-solo", "", "EUR", "ref"), InvalidFieldError, "player"),
     (OpenSession("", "uth-solo", "anna maria", "EUR", "ref"), InvalidFieldError, "player"),
