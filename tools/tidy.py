@@ -72,6 +72,7 @@ SHARED: Final = tuple(
             "pages",
             "availability",
             "sealing",
+            "table_statements",
         ),
         "timekeeping",
     )
@@ -130,6 +131,11 @@ ROOMS: Final = (
     Room(
         "rgs/service/admin/",
         (*USE_CASES, *LOG, "rgs.service.regulator", "rgs.service.play", "rgs.service.admin"),
+        ("structlog",),
+    ),
+    Room(
+        "rgs/service/tables/",
+        (*USE_CASES, "rgs.service.play", "rgs.service.admin", "rgs.service.tables"),
         ("structlog",),
     ),
     Room("rgs/service/audit/", (*USE_CASES, *LOG, "rgs.service.admin", "rgs.service.audit"), ("structlog",)),

@@ -20,7 +20,7 @@ SERVICE = pb.DESCRIPTOR.services_by_name["AuditService"].full_name
 
 def audit_methods(audit: StatementReader, log: PublicLog) -> Methods:
     """The methods of the service."""
-    return {**_statements(audit), **_log(log)}
+    return {**_statements(audit), **_log(audit, log)}
 
 
 def _statements(audit: StatementReader) -> Methods:
@@ -30,7 +30,7 @@ def _statements(audit: StatementReader) -> Methods:
         row = await audit.get_statement(
             caller, hash=message.hash, instance=message.instance, statement_no=message.statement_no
         )
-        return pb.GetStatementResponse(statement=_statement(row)).SerializeToString()
+        return pb.GetStatementResponse(statement=_statement(row, await audit.path_of(row))).SerializeToString()
 
     async def list_statements(caller: Caller, message: pb.ListStatementsRequest) -> pb.ListStatementsResponse:
         verify_range(message)
@@ -39,7 +39,8 @@ def _statements(audit: StatementReader) -> Methods:
             **same_fields(message, "session_id", "round_id", "instance", "first_no", "last_no"),
             **same_fields(message, "page_size", "page_token"),
         )
-        return pb.ListStatementsResponse(statements=map(_statement, rows), next_page_token=token)
+        statements = [_statement(row, await audit.path_of(row)) for row in rows]
+        return pb.ListStatementsResponse(statements=statements, next_page_token=token)
 
     async def list_key_statements(_caller: Caller, _message: pb.ListKeyStatementsRequest) -> bytes:
         return pb.ListKeyStatementsResponse(envelopes=audit.key_statements()).SerializeToString()
@@ -51,7 +52,7 @@ def _statements(audit: StatementReader) -> Methods:
     }
 
 
-def _log(log: PublicLog) -> Methods:
+def _log(audit: StatementReader, log: PublicLog) -> Methods:
     async def get_checkpoint(_caller: Caller, message: pb.GetCheckpointRequest) -> bytes:
         found = await log.checkpoint(message.origin)
         return pb.GetCheckpointResponse(**asdict(found)).SerializeToString()
@@ -59,7 +60,8 @@ def _log(log: PublicLog) -> Methods:
     async def get_record(caller: Caller, message: pb.GetRecordRequest) -> bytes:
         verify_logged_request(message)
         row, proof = await log.record(caller, **same_fields(message, "hash", "round_id", "session_id", "kind"))
-        return pb.GetRecordResponse(statement=_statement(row), log_proof=proof).SerializeToString()
+        statement = _statement(row, await audit.path_of(row))
+        return pb.GetRecordResponse(statement=statement, log_proof=proof).SerializeToString()
 
     async def get_consistency_proof(_caller: Caller, message: pb.GetConsistencyProofRequest) -> bytes:
         found = await log.consistency(message.origin, message.old_size, message.new_size)
@@ -80,8 +82,9 @@ def _log(log: PublicLog) -> Methods:
     }
 
 
-def _statement(row: StatementRow) -> pb.Statement:
+def _statement(row: StatementRow, path: tuple[bytes, ...]) -> pb.Statement:
     return pb.Statement(
         **same_fields(row, "kind", "instance", "statement_no", "session_id", "link_no", "round_id"),
         **same_fields(row, "hash", "envelope", "private"),
+        path=path,
     )

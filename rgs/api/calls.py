@@ -54,12 +54,18 @@ class Unary(Generic[_Request]):
     answer: Callable[[Caller, _Request], Awaitable[bytes]]
 
 
+Wait = Callable[[], Awaitable[object]]
+
+
 @dataclass(frozen=True, slots=True)
 class ServerStream(Generic[_Request]):
-    """A method with a stream of responses. `answers` yields the bytes of each; None: nothing to send yet, ask again."""
+    """A method with a stream of responses. `answers` is an asynchronous generator of the bytes of each.
+
+    None: nothing to send yet, ask again. A function: ask again once what it returns is done.
+    """
 
     kind: type[_Request]
-    answers: Callable[[Caller, _Request], AsyncIterator[bytes | None]]
+    answers: Callable[[Caller, _Request], AsyncIterator[bytes | Wait | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,16 @@ class ClientStream(Generic[_Request]):
     answer: Callable[[Caller, AsyncIterator[_Request]], Awaitable[bytes]]
 
 
-Methods = Mapping[str, Unary[Any] | ServerStream[Any] | ClientStream[Any]]
+@dataclass(frozen=True, slots=True)
+class Duplex:
+    """A method with a stream of requests and one of responses. It gets the calls of the server and its own name
+    (`<service>/<method>`), and makes its handler for gRPC.
+    """
+
+    handler: Callable[[Calls, str], grpc.RpcMethodHandler[bytes, bytes]]
+
+
+Methods = Mapping[str, Unary[Any] | ServerStream[Any] | ClientStream[Any] | Duplex]
 """The methods of one service by name, without the stream `Play`."""
 
 
@@ -134,14 +149,16 @@ class Calls:
 
         async def behave(data: bytes, context: Context) -> None:
             async def answer(caller: Caller, stream: OpenStream) -> bytes:
-                async for response in method.answers(caller, parse_message(method.kind, data)):
-                    self.admit(certificate_of(context), name, context)
-                    if response is None:
-                        await self.wait_for(partial(asyncio.sleep, WAIT_S))
-                        continue
-                    stream.writes_s = self.streams.now_s
-                    await context.write(response)
-                    stream.writes_s = None
+                answers = cast("AsyncGenerator[Any, None]", method.answers(caller, parse_message(method.kind, data)))
+                async with contextlib.aclosing(answers):  # however the stream ends, its generator ends at once
+                    async for response in answers:
+                        self.admit(certificate_of(context), name, context)
+                        if not isinstance(response, bytes):
+                            await self.wait_for(response or partial(asyncio.sleep, WAIT_S))
+                            continue
+                        stream.writes_s = self.streams.now_s
+                        await context.write(response)
+                        stream.writes_s = None
                 return b""
 
             await self._stream(name, context, answer)

@@ -18,7 +18,7 @@ import grpc
 from grpc_reflection.v1alpha import reflection
 
 from rgs.api import health as health_service
-from rgs.api.calls import Calls, ClientStream, Methods, ServerStream, Unary
+from rgs.api.calls import Calls, ClientStream, Duplex, Methods, ServerStream, Unary
 from rgs.api.health import Health
 from rgs.api.play import SERVICE as PLAY_SERVICE
 from rgs.api.play import STREAM, PlayStream
@@ -86,10 +86,12 @@ def _not_free(listen: str, why: str) -> InvalidFieldError:
 
 
 def _wrapped(
-    calls: Calls, name: str, method: Unary[Any] | ServerStream[Any] | ClientStream[Any]
+    calls: Calls, name: str, method: Unary[Any] | ServerStream[Any] | ClientStream[Any] | Duplex
 ) -> grpc.RpcMethodHandler[Any, Any]:
     if isinstance(method, Unary):
         return calls.unary(name, method)
+    if isinstance(method, Duplex):
+        return method.handler(calls, name)
     return calls.server_stream(name, method) if isinstance(method, ServerStream) else calls.client_stream(name, method)
 
 

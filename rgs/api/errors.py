@@ -46,6 +46,8 @@ ENUMS: Final[Mapping[str, str]] = {
     "status": "ROUND_STATUS",
 }
 """Metadata key -> the prefix of the enum in the contract whose names replace the key's values."""
+REPORT_REASON: Final = "REPORT_NOT_DONE"
+"""The one reason whose `state` is that of a report. The state of a table stays in words: it may take several."""
 
 ToActResponse = Callable[[SessionView, RoundView], play_pb2.ActResponse]
 
@@ -111,6 +113,19 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     ),
     "DEVICE_REPLACED": ErrorRow(_STATE, "Another device of the player has taken the seat."),
     "PLAYER_BARRED": ErrorRow(_STATE, "The player is barred from this table."),
+    "NOT_SEATED": ErrorRow(_STATE, "The session has no seat at its table: join first."),
+    "ALREADY_AT_TABLE": ErrorRow(_STATE, "The player sits at the table with another session; `session_id` names it."),
+    "TABLE_NEEDS_PARTICIPATION": ErrorRow(
+        _STATE, "Players who are funded bet by bet cannot play at tables: a bet is a reservation in a participation."
+    ),
+    "BETS_RESERVED": ErrorRow(
+        _STATE, "Bets are reserved at a table: take them back, or wait until their round has ended."
+    ),
+    "CHAT_CLOSED": ErrorRow(
+        _STATE,
+        "The table has no chat, or none while its cards are secret; or the player writes too fast, and RetryInfo says"
+        " when to write again.",
+    ),
     "SECOND_ADMIN_NEEDED": ErrorRow(_STATE, "The admin who proposed a void may not approve it."),
     "LAST_ADMIN": ErrorRow(
         _STATE, "This is the last valid certificate of an admin in the allow-list: it cannot be removed."
@@ -168,6 +183,15 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "SESSION_CHANGED": ErrorRow(
         grpc.StatusCode.ABORTED, "Another request changed the session at the same time: read it, then decide again."
     ),
+    "TABLE_CHANGED": ErrorRow(
+        grpc.StatusCode.ABORTED,
+        "The table or the seat has moved on: what the request names is over, or has not begun. Read the table, then"
+        " decide again.",
+    ),
+    "TABLE_MOVED": ErrorRow(
+        grpc.StatusCode.ABORTED,
+        "The table took a step at the same time, or its time was up: read it, then decide again.",
+    ),
     "REQUEST_SEEN": ErrorRow(
         grpc.StatusCode.ABORTED, "The same request was answered at the same time: send it again to get its answer."
     ),
@@ -183,6 +207,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "RECONCILIATION_FULL": ErrorRow(
         _EXHAUSTED,
         "The operator's submissions and reports fill the space that this node gives it; `field` is the limit.",
+    ),
+    "JOIN_LIMIT": ErrorRow(
+        _EXHAUSTED, "The player joins and leaves tables too often; RetryInfo says when to join again."
     ),
     "STREAM_STALLED": ErrorRow(
         _EXHAUSTED, "The client did not read an answer of the stream for too long: it ends. Repeat unanswered requests."
@@ -254,7 +281,7 @@ def status_of(
         if logged:
             _log_fault(error, incident, method, request_id)
         return _fault(reason if row else INTERNAL, incident)
-    metadata = {key: _enum_names(key, value)[:TEXT_MAX] for key, value in error.metadata.items()}
+    metadata = {key: _enum_names(reason, key, value)[:TEXT_MAX] for key, value in error.metadata.items()}
     if error.field is not None:
         metadata["field"] = error.field[:TEXT_MAX]
     status = _status(row.code, error.message, reason, metadata)
@@ -275,8 +302,8 @@ def status_of(
     return status
 
 
-def _enum_names(key: str, value: str) -> str:
-    enum = ENUMS.get(key)
+def _enum_names(reason: str, key: str, value: str) -> str:
+    enum = None if key == "state" and reason != REPORT_REASON else ENUMS.get(key)
     return value if enum is None else " ".join(f"{enum}_{word.upper()}" for word in value.split())
 
 

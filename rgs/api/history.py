@@ -25,7 +25,7 @@ def history_methods(history: History) -> Methods:
     async def get_round_record(caller: Caller, message: pb.GetRoundRecordRequest) -> bytes:
         verify_record_request(message)
         found = await history.get_records(
-            caller, **same_fields(message, "round_id", "player", "date", "game_code", "operator")
+            caller, **same_fields(message, "round_id", "player", "date", "game_code", "operator", "session_id")
         )
         records = [
             pb.RoundRecord(
@@ -33,6 +33,8 @@ def history_methods(history: History) -> Methods:
                 round=round_message(record.view),
                 opening=record.opening,
                 final=record.final,
+                path=record.path,
+                **record.shared,
             )
             for record in found
         ]

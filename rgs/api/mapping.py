@@ -258,6 +258,7 @@ class Encoder:
             loss_left_minor=headroom.loss_left_minor,
             stake_left_minor=headroom.stake_left_minor,
             time_left_ms=view.time_left_ms,
+            reserved_minor=held.reserved_minor,
         )
         if held.status is not SessionStatus.CLOSED:
             moving.inactive_time.FromMilliseconds(view.inactive_ms)
@@ -294,6 +295,7 @@ class Encoder:
                 operator_reference=held.operator_reference,
                 limits=_limits(held.limits),
                 funding=FUNDINGS[held.funding],
+                table=held.table_id,
             ).SerializeToString()
             if len(self._kept) >= SESSIONS_KEPT_MAX:
                 self._kept.clear()

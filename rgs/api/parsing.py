@@ -23,7 +23,8 @@ from rgs.core.limits import SessionLimits
 from rgs.core.money import parse_currency
 from rgs.core.values import check_range
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
-from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
+from rgs.service.tables.requests import Decide, Join, Leave, PlaceBets, Say
+from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2, table_pb2
 
 AMOUNT_MINOR_MAX: Final = PARTICIPATION_MINOR_MAX
 NUMBER_MAX: Final = (1 << 63) - 1
@@ -77,7 +78,7 @@ def parse_start_round(message: play_pb2.StartRoundRequest) -> StartRound:
         request_id=check_request_id(message.request_id),
         session_id=check_ulid(message.session_id, "session_id"),
         round_no=_number(message.round_no, "round_no"),
-        bets=_bets(message.bets),
+        bets=_bets(message.bets, least=1),
     )
 
 
@@ -102,6 +103,7 @@ def parse_open_session(message: session_pb2.OpenSessionRequest) -> OpenSession:
         operator_reference=check_reference(message.operator_reference, "operator_reference"),
         limits=_limits(message.limits),
         session_token=_token(message.session_token),
+        table=check_name(message.table, "table") if message.table else "",
     )
 
 
@@ -125,12 +127,74 @@ def parse_close_session(message: session_pb2.CloseSessionRequest) -> CloseSessio
     return CloseSession(check_request_id(message.request_id), check_ulid(message.session_id, "session_id"))
 
 
+# --- the mutating requests of players at tables -----------------------------------------------------------------------
+
+
+def parse_join(message: table_pb2.JoinRequest) -> Join:
+    """Join. The service checks the box by the table, and the nickname."""
+    return Join(
+        request_id=check_request_id(message.request_id),
+        session_id=check_ulid(message.session_id, "session_id"),
+        box=message.box,
+        nickname=message.nickname,
+    )
+
+
+def parse_leave(message: table_pb2.LeaveRequest) -> Leave:
+    """Leave."""
+    return Leave(
+        request_id=check_request_id(message.request_id),
+        session_id=check_ulid(message.session_id, "session_id"),
+        device_no=_number(message.device_no, "device_no"),
+    )
+
+
+def parse_place_bets(message: table_pb2.PlaceBetsRequest) -> PlaceBets:
+    """PlaceBets. No bets take the bet back; an empty round id begins at an idle table. The service checks the bets."""
+    return PlaceBets(
+        request_id=check_request_id(message.request_id),
+        session_id=check_ulid(message.session_id, "session_id"),
+        device_no=_number(message.device_no, "device_no"),
+        round_id=check_ulid(message.round_id, "round_id") if message.round_id else "",
+        seat_version=_number(message.seat_version, "seat_version"),
+        bets=_bets(message.bets, least=0),
+    )
+
+
+def parse_decide(message: table_pb2.DecideRequest) -> Decide:
+    """Decide. The service checks whether the action is legal now."""
+    return Decide(
+        request_id=check_request_id(message.request_id),
+        session_id=check_ulid(message.session_id, "session_id"),
+        device_no=_number(message.device_no, "device_no"),
+        round_id=check_ulid(message.round_id, "round_id"),
+        round_version=_number(message.round_version, "round_version"),
+        action=_action(message.action),
+    )
+
+
+def parse_say(message: table_pb2.SayRequest) -> Say:
+    """Say. The service checks the text."""
+    return Say(
+        request_id=check_request_id(message.request_id),
+        session_id=check_ulid(message.session_id, "session_id"),
+        text=message.text,
+    )
+
+
 # --- reads: what the services do not check themselves -----------------------------------------------------------------
 
 
 def verify_record_request(message: history_pb2.GetRoundRecordRequest) -> None:
-    """InvalidFieldError unless the request has a round id alone, or player, date and game code together."""
+    """InvalidFieldError unless the request has a round id alone, or player, date and game code together; with a
+    session id beside the round's, or none.
+    """
     _verify_either(message, "round_id", ("player", "date", "game_code"))
+    if message.session_id and not message.round_id:
+        limit = "empty, or beside a round_id"
+        raise InvalidFieldError(
+            f"session_id must be {limit}", field="session_id", limit=limit, value=message.session_id[:40]
+        )
 
 
 def verify_statement_request(message: audit_pb2.GetStatementRequest) -> None:
@@ -197,7 +261,7 @@ def _token(text: str) -> str:
     return text
 
 
-def _bets(bets: Iterable[common_pb2.Bet]) -> dict[str, int]:
+def _bets(bets: Iterable[common_pb2.Bet], *, least: int) -> dict[str, int]:
     placed: dict[str, int] = {}
     for nth, bet in enumerate(bets):
         if nth == BETS_MAX:
@@ -209,7 +273,7 @@ def _bets(bets: Iterable[common_pb2.Bet]) -> dict[str, int]:
         if bet.bet in placed:
             raise InvalidFieldError(f"{field}: bet {bet.bet} is given twice", field=field, limit="once", value=bet.bet)
         placed[bet.bet] = _amount(bet.amount_minor, f"bets[{nth}].amount_minor")
-    if not placed:
+    if len(placed) < least:
         raise InvalidFieldError("bets must hold at least 1 bet", field="bets", limit="at least 1", value=0)
     return placed
 

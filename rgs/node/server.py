@@ -24,11 +24,13 @@ from rgs import __version__
 from rgs.api import play as play_api
 from rgs.api import reconciliation as reconciliation_api
 from rgs.api import session as session_api
+from rgs.api import table as table_api
 from rgs.api.access import CallLines
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
+from rgs.api.table_mapping import TableEncoder
 from rgs.core.errors import InvalidFieldError
 from rgs.core.statements import Signer
 from rgs.core.statements.lines import parse_key_bundle
@@ -46,7 +48,7 @@ from rgs.node.software_identity import artifacts_of, changed_software, changed_s
 from rgs.node.stderr import BoundedStderr
 from rgs.node.tls_identity import admit_with, identify_certificate, load_tls, read_certificate
 from rgs.node.transparency_log import LogKeeping
-from rgs.node.wiring import NodeContext, Services, limits_of, methods_of
+from rgs.node.wiring import Encoders, NodeContext, Services, feed_of, limits_of, methods_of
 from rgs.node.workers import SERVING
 from rgs.service.admin.health_monitor import MonitoredParts
 from rgs.service.audit.audit import StatementReader
@@ -62,6 +64,7 @@ from rgs.service.reconciliation.reports import ReconciliationReports
 from rgs.service.reconciliation.runs import ReconciliationRuns
 from rgs.service.reconciliation.submissions import Submissions
 from rgs.service.sealing import Sealer
+from rgs.service.tables.feed import Feed
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import InstanceLostError, StoreError
 from rgs.store.interface import Parties, Store
@@ -70,6 +73,10 @@ from rgs.tlog.gap import verify_not_behind
 
 BACKGROUND_S = 1.0
 """Seconds between two runs of background work."""
+TABLES_S = 0.1
+"""Seconds between two looks for tables that are due."""
+TABLES_SCAN_S = 0.2
+"""Seconds between two looks for tables that other processes moved."""
 RECOVERY_AGE_MS = 3_000
 """Age of an operation before it is recovered, if another process may be working on it."""
 
@@ -106,6 +113,7 @@ class Server:
         self._events: Events
         self.services: Services
         """The use cases; set by `start`, as the events are."""
+        self._feed: Feed
         self.port = 0
         """The port that is served; 0 before the start."""
         self._instance: Instance | None = None
@@ -155,7 +163,7 @@ class Server:
         gate = Gate(parties, clock, read_certificate, admit, self._count(EventCode.AUTHENTICATION_FAILED))
         self.services = Services(
             context,
-            encode=encoder,
+            encoders=Encoders(encoder, TableEncoder(encoder)),
             monitored=self._monitored(keeping),
             identify=identify_certificate,
             admit=admit,
@@ -165,6 +173,7 @@ class Server:
             refresh=gate.refresh,
             alarm_stops=config.return_alarm_stops,
         )
+        self._feed = feed_of(self.services.tables, store, clock, shared=self._shared_store)
         await self.services.load()
         # The clock may follow the database's by now: no statement may be dated before its key.
         node_key_in_force(bundle, config.node, clock.now_ms())
@@ -249,7 +258,7 @@ class Server:
         """Bind the port. No call is answered before `_serve`."""
         config, services = self._config, self.services
         log = PublicLog(audit=services.audit, folder=config.translog, vkey_of=keeping.vkey_of)
-        methods = methods_of(services, encoder, log)
+        methods = methods_of(services, encoder, log, self._feed)
         return Endpoint(
             listen=self._listen,
             shared=bool(self._shared_port),
@@ -286,6 +295,13 @@ class Server:
         run("lease", partial(self._renew, leases, endpoint), to_the_end=True)
         run("monitor", partial(_monitor, services, endpoint))
         run("calls", partial(_check_calls, calls))
+        # Tables go on until the calls under way are answered: another process takes them over without a late phase.
+        self._open.push_async_callback(services.tables.dealer.stop)
+        run("tables", services.tables.dealer.poll, TABLES_S, to_the_end=True)
+        run("table_views", self._feed.scan, TABLES_SCAN_S if self._shared_store else None, to_the_end=True)
+        run("chat", services.tables.chat.forget)
+        run("reservations", services.tables.reservations.poll)
+        run("idle_seats", services.tables.idle_seats.poll)
         run("availability", services.monitor.follow)
         run("outbox", services.outbox.log)
         run("allow_list", gate.poll)
@@ -371,7 +387,8 @@ async def _monitor(services: Services, endpoint: Endpoint) -> None:
     """
     await services.monitor.poll()
     availability = services.availability
-    endpoint.health.set_serving(play_api.SERVICE, serving=availability.serving)
+    for service in (play_api.SERVICE, table_api.SERVICE):
+        endpoint.health.set_serving(service, serving=availability.serving)
     serving = not (availability.guard("regulator").closed or availability.guard("store").closed)
     endpoint.health.set_serving(session_api.SERVICE, serving=serving)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -16,14 +17,18 @@ from rgs.api import catalog as catalog_api
 from rgs.api import history as history_api
 from rgs.api import play as play_api
 from rgs.api import session as session_api
+from rgs.api import table as table_api
+from rgs.api import table_admin as table_admin_api
 from rgs.api.calls import Methods
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import PartyLimits
-from rgs.core.clock import TrustedClock
+from rgs.api.table_mapping import watched_line, watched_table
+from rgs.core.clock import Clock, TrustedClock
 from rgs.core.returns.certified import load_certified_returns, why_not
 from rgs.node.config import Config
 from rgs.node.keys import KeyFiles, NodeKeys
 from rgs.node.peers import OpenAccount
+from rgs.node.tables import TableServices
 from rgs.node.tls_identity import Admit
 from rgs.ports.readings import CircuitReading
 from rgs.ports.regulator import Regulator
@@ -53,8 +58,13 @@ from rgs.service.play.play import Play
 from rgs.service.play.seamless import Seamless
 from rgs.service.play.sessions import Sessions
 from rgs.service.regulator.reports import Reporting
+from rgs.service.tables.feed import Feed
+from rgs.service.tables.seats import TableEncode
 from rgs.service.timekeeping import Timekeeping
 from rgs.store.interface import Parties, Store
+
+LINES_MAX = 1_000
+"""Lines of chat of other processes that are taken up at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,14 @@ class NodeContext:
 async def _no_refresh() -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Encoders:
+    """How answers become bytes: of sessions and solo play, and of seats at tables."""
+
+    sessions: Encode
+    tables: TableEncode
+
+
 class Services:
     """Every use case of the node, by name.
 
@@ -87,7 +105,7 @@ class Services:
         self,
         context: NodeContext,
         *,
-        encode: Encode,
+        encoders: Encoders,
         monitored: MonitoredParts,
         identify: Identify,
         admit: Admit,
@@ -127,9 +145,31 @@ class Services:
             games=games,
             clock=clock,
             locks=self.locks,
-            encode=encode,
+            encode=encoders.sessions,
             availability=self.availability,
             decks=self.decks,
+        )
+        orders = Orders(store=store, clock=clock)
+        self.certificates = Certificates(
+            store=store,
+            parties=context.parties,
+            clock=clock,
+            events=self.events,
+            orders=orders,
+            identify=identify,
+            admit=admit,
+            refresh=refresh,
+        )
+        self.tables = TableServices(
+            store=store,
+            instance=instance,
+            games=games,
+            clock=clock,
+            locks=self.locks,
+            availability=self.availability,
+            orders=orders,
+            verify_admin=self.certificates.verify_admin,
+            encode=encoders.tables,
         )
         self.reporting = Reporting(
             store=store,
@@ -146,9 +186,10 @@ class Services:
             clock=clock,
             wallet=wallet,
             regulator=counted,
-            encode=encode,
+            encode=encoders.sessions,
             reporting=self.reporting,
             returning=Returning(context.readings),
+            left_table=self.tables.signals.seat,
         )
         self.sessions = Sessions(
             store=store,
@@ -160,21 +201,11 @@ class Services:
             play=self.play,
             availability=self.availability,
             interruptions=self.interruptions,
+            tables=self.tables.configs,
             open_account=open_account,
         )
         self.seamless = Seamless(
             store=store, instance=instance, clock=clock, operations=self.operations, play=self.play
-        )
-        orders = Orders(store=store, clock=clock)
-        self.certificates = Certificates(
-            store=store,
-            parties=context.parties,
-            clock=clock,
-            events=self.events,
-            orders=orders,
-            identify=identify,
-            admit=admit,
-            refresh=refresh,
         )
         self.admin = Admin(
             store=store,
@@ -191,7 +222,7 @@ class Services:
         self.reports = Reports(store)
         self.monitoring = Monitoring(store=store, clock=clock, alarm_stops=alarm_stops)
         self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=context.readings)
-        self.history = History(store=store, decks=self.decks)
+        self.history = History(store=store, decks=self.decks, tables=self.tables.views)
         self.catalog = Catalog(games)
         self.audit = StatementReader(store=store, key_statements=()) if audit is None else audit
         self._context = context
@@ -219,8 +250,23 @@ class Services:
         )
 
 
-def methods_of(services: Services, encoder: Encoder, log: PublicLog) -> dict[str, Methods]:
+def feed_of(tables: TableServices, store: Store, clock: Clock, *, shared: bool) -> Feed:
+    """The fan-out of tables to the streams of this process. `shared`: other processes may use the store, too."""
+    return Feed(
+        signals=tables.signals,
+        clock=clock,
+        table=tables.views.table,
+        seat=tables.views.seat,
+        versions=store.table_versions,
+        encode=watched_table,
+        encode_line=watched_line,
+        lines=partial(store.chat_after, limit=LINES_MAX) if shared else None,
+    )
+
+
+def methods_of(services: Services, encoder: Encoder, log: PublicLog, feed: Feed) -> dict[str, Methods]:
     """The methods of each gRPC service by its full name; without reconciliation, which works on files."""
+    tables = services.tables
     return {
         catalog_api.SERVICE: catalog_api.catalog_methods(services.catalog),
         session_api.SERVICE: session_api.session_methods(services.sessions, encoder),
@@ -230,6 +276,10 @@ def methods_of(services: Services, encoder: Encoder, log: PublicLog) -> dict[str
         admin_api.SERVICE: admin_api.admin_methods(
             services.admin, services.certificates, services.reports, services.outbox, services.monitoring
         ),
+        table_api.SERVICE: table_api.table_methods(
+            seats=tables.seats, views=tables.views, lobby=tables.lobby, chat=tables.chat, feed=feed, encoder=encoder
+        ),
+        table_admin_api.SERVICE: table_admin_api.table_admin_methods(tables.admin),
     }
 
 

@@ -32,6 +32,16 @@ USE_CASES = {
     "rgs.service.play.seamless.Seamless",
     "rgs.service.play.sessions.Sessions",
     "rgs.service.regulator.reports.Reporting",
+    "rgs.service.tables.admin.TableAdmin",
+    "rgs.service.tables.chat.Chat",
+    "rgs.service.tables.dealer.Dealer",
+    "rgs.service.tables.idle_seats.IdleSeats",
+    "rgs.service.tables.places.TableOrders",
+    "rgs.service.tables.reservations.Reservations",
+    "rgs.service.tables.rounds.TableRounds",
+    "rgs.service.tables.seat_rounds.SeatRounds",
+    "rgs.service.tables.seats.Seats",
+    "rgs.service.tables.views.TableViews",
 }
 """Objects that are made once a process. Nobody passes them round as a value."""
 
@@ -56,7 +66,10 @@ CHANGING = USE_CASES | {
     "rgs.core.replay.sessions.Chain",
     "rgs.core.replay.voids.AdminCertificate",
     "rgs.core.replay.voids.Malfunction",
+    "rgs.service.tables.feed._Topic",
+    "rgs.service.tables.seat_rounds._SeatEnd",
     "rgs.store.changes.Change",
+    "rgs.store.group.Known",
     "rgs.store.postgres.link.Link",
     "rgs.store.recovery.Import",
     "rgs.store.recovery.InstanceState",

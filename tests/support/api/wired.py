@@ -40,7 +40,7 @@ from rgs.service.reconciliation.runs import ReconciliationRuns
 from rgs.service.reconciliation.submissions import Submissions
 from rgs.store.interface import PartyRow
 from rgs.store.sqlite.store import connect
-from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
+from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2, table_pb2
 from tests.support.api.harness import authority, channel_of, entropy, reason_in, server_certificate
 from tests.support.clocks import NOW_MS, ManualClock
 from tests.support.service.harness import NODE_KEY, ServiceHarness, key_bundle
@@ -58,7 +58,7 @@ PARTIES = {
 }
 STRANGER = "stranger"
 """Has a certificate of the authority that stands in no list."""
-MODULES = (catalog_pb2, session_pb2, play_pb2, history_pb2, audit_pb2, admin_pb2, reconciliation_pb2)
+MODULES = (catalog_pb2, session_pb2, play_pb2, history_pb2, audit_pb2, admin_pb2, reconciliation_pb2, table_pb2)
 SERVICES = [
     module.DESCRIPTOR.services_by_name[name] for module in MODULES for name in module.DESCRIPTOR.services_by_name
 ]

@@ -20,7 +20,16 @@ from rgs.core.errors import (
 )
 from rgs.service.callers import Caller, Role
 from rgs.store.interface import PartyRow
-from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
+from rgs.v1 import (
+    admin_pb2,
+    audit_pb2,
+    catalog_pb2,
+    history_pb2,
+    play_pb2,
+    reconciliation_pb2,
+    session_pb2,
+    table_pb2,
+)
 from tests.support.clocks import NOW_MS, ManualClock
 from tests.support.waiting import at_once
 
@@ -85,6 +94,8 @@ SERVICES = {
     "CatalogService": (catalog_pb2, {"operator", "auditor", "regulator", "lab", "admin"}),
     "SessionService": (session_pb2, {"operator"}),
     "PlayService": (play_pb2, {"operator"}),
+    "TableService": (table_pb2, {"operator"}),
+    "TableAdminService": (table_pb2, {"admin"}),
     "HistoryService": (history_pb2, {"operator", "auditor", "regulator"}),
     "AuditService": (audit_pb2, {"operator", "auditor", "regulator", "lab"}),
     "AdminService": (admin_pb2, {"admin"}),
@@ -103,6 +114,8 @@ OTHERWISE = {
         ("ListSwitches", "ListGuards", "ListEvents", "ListTotals", "ExportTotals", "GetReturns"), OVERSIGHT
     ),
     **dict.fromkeys(("GetOutbox", "ListHeldReports"), OVERSIGHT),
+    **dict.fromkeys(("ListTables", "WatchLobby", "GetTable"), OVERSIGHT | OPERATOR),
+    **dict.fromkeys(("ListMessages", "BarPlayer"), ADMIN | OPERATOR),
 }
 METHODS = [
     (f"rgs.v1.{service}/{method.name}", OTHERWISE.get(method.name, roles))

@@ -27,7 +27,7 @@ from rgs.core.views import RoundChangedError
 from rgs.node.clock import SystemClock
 from rgs.node.logging import Log
 from rgs.service.sealing import TokenSealedError
-from rgs.store.changes import StoreAwayError
+from rgs.store.changes import StoreAwayError, TableMovedError
 from rgs.v1 import play_pb2
 from tests.support.api.views import ENCODER, REQUEST_ID, played, session_view, view_of
 
@@ -130,6 +130,14 @@ def test_a_reason_is_stable_text_with_a_meaning(reason: str) -> None:
         (errors.IdempotencyConflictError, "ALREADY_EXISTS"),
         (RoundChangedError, "ABORTED"),
         (errors.SessionChangedError, "ABORTED"),
+        (errors.TableChangedError, "ABORTED"),
+        (TableMovedError, "ABORTED"),
+        (errors.BetsReservedError, "FAILED_PRECONDITION"),
+        (errors.NotSeatedError, "FAILED_PRECONDITION"),
+        (errors.AlreadyAtTableError, "FAILED_PRECONDITION"),
+        (errors.TableFundingError, "FAILED_PRECONDITION"),
+        (errors.ChatClosedError, "FAILED_PRECONDITION"),
+        (errors.JoinLimitError, "RESOURCE_EXHAUSTED"),
         (errors.RngUnavailableError, "UNAVAILABLE"),
         (errors.WalletUnavailableError, "UNAVAILABLE"),
         (errors.VerificationError, "DATA_LOSS"),
@@ -187,6 +195,12 @@ def test_too_early_says_when() -> None:
     reported = status(TooEarlyError("in 1234 ms", retry_after_ms=1234, limit=3000))
     (retry,) = details(reported, RetryInfo)
     assert retry.retry_delay.ToMilliseconds() == 1234
+
+
+def test_who_joins_or_writes_too_often_learns_when_to_come_again() -> None:
+    for kind in (errors.JoinLimitError, errors.ChatClosedError):
+        (retry,) = details(status(kind("in 700 ms", retry_after_ms=700)), RetryInfo)
+        assert retry.retry_delay.ToMilliseconds() == 700
 
 
 def test_what_is_pending_says_when_it_is_tried_next() -> None:

@@ -13,7 +13,14 @@ from google.rpc.error_details_pb2 import ErrorInfo
 
 from rgs.api.errors import ENUMS, ERRORS, FAULT_NUMBERS, status_of
 from rgs.api.errors_page import METADATA
-from rgs.core.errors import IllegalActionError, RgsError
+from rgs.core.errors import (
+    ChatClosedError,
+    IllegalActionError,
+    ReportNotDoneError,
+    RgsError,
+    TableChangedError,
+    TableStateError,
+)
 from rgs.core.games.types import Action, Phase
 from rgs.core.rounds import RoundStatus
 from rgs.service.reconciliation import runs
@@ -109,9 +116,15 @@ def info_of(error: RgsError) -> ErrorInfo:
 @pytest.mark.parametrize("key", ENUMS)
 def test_a_word_of_an_enum_is_told_by_its_name(key: str) -> None:
     enum, words = WORDS[ENUMS[key]]
+    kind = ReportNotDoneError if key == "state" else IllegalActionError
     for word in words:
-        result = info_of(IllegalActionError("no", **{key: word})).metadata[key]
+        result = info_of(kind("no", **{key: word})).metadata[key]
         assert result in enum.keys(), (key, word)  # noqa: SIM118 - a wrapper of an enum is no mapping
+
+
+def test_the_state_of_a_table_stays_in_words() -> None:
+    for kind in (TableStateError, TableChangedError, ChatClosedError):
+        assert info_of(kind("no", state="paused from deciding flop")).metadata["state"] == "paused from deciding flop"
 
 
 def test_several_words_are_several_names() -> None:

@@ -158,9 +158,11 @@ def test_no_field_of_a_round_or_session_is_forgotten() -> None:
     assert (reported["wallet_balance_minor"], reported["wallet_balance_time"]) == ("0", "2026-11-18T11:06:40.123Z")
     reported = json_of(ENCODER.session(waiting))["pending"]
     assert (reported["progress"], reported["amount_minor"]) == ("OPERATION_PROGRESS_UNKNOWN", "100")
-    seen = {
-        field.name for view in (full, closed, limited, waiting, bets) for field, _ in ENCODER.session(view).ListFields()
-    }
+    seated = session_view(session_id="01" + "U" * 24, table_id="lugano-1", reserved_minor=700)
+    reported = json_of(ENCODER.session(seated))
+    assert (reported["table"], reported["reserved_minor"]) == ("lugano-1", "700")
+    views_of_sessions = (full, closed, limited, waiting, bets, seated)
+    seen = {field.name for view in views_of_sessions for field, _ in ENCODER.session(view).ListFields()}
     assert seen == {field.name for field in common_pb2.SessionView.DESCRIPTOR.fields}
 
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from rgs.api import admin, audit, catalog, history, play, reconciliation, session
+from rgs.api import admin, audit, catalog, history, play, reconciliation, session, table
 from rgs.api.calls import Unary
 from rgs.api.pages import format_bound_token, mark_of, paged, parse_bound_token
 from rgs.core.errors import InvalidFieldError
@@ -32,6 +32,12 @@ def all_methods() -> dict[str, Any]:
         **{
             f"{reconciliation.SERVICE}/{name}": found
             for name, found in reconciliation.reconciliation_methods(Mock(), Mock(), Mock()).items()
+        },
+        **{
+            f"{table.SERVICE}/{name}": found
+            for name, found in table.table_methods(
+                seats=Mock(), views=Mock(), lobby=Mock(), chat=Mock(), feed=Mock(), encoder=Mock()
+            ).items()
         },
     }
 

@@ -15,7 +15,8 @@ from rgs.api.parsing import parse_message
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
 from rgs.core.games.types import Action
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
-from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2
+from rgs.service.tables.requests import Decide, Join, Leave, PlaceBets, Say
+from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2, table_pb2
 from tests.support.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
 
 IDS = {"request_id": REQUEST_ID, "session_id": SESSION_ID}
@@ -62,6 +63,31 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Any]] = {
         IDS,
         CloseSession(REQUEST_ID, SESSION_ID),
     ),
+    "Join": (
+        parsing.parse_join,
+        table_pb2.JoinRequest,
+        {**IDS, "box": 3, "nickname": "Ada"},
+        Join(REQUEST_ID, SESSION_ID, 3, "Ada"),
+    ),
+    "Leave": (parsing.parse_leave, table_pb2.LeaveRequest, {**IDS, "device_no": 2}, Leave(REQUEST_ID, SESSION_ID, 2)),
+    "PlaceBets": (
+        parsing.parse_place_bets,
+        table_pb2.PlaceBetsRequest,
+        {**IDS, "device_no": 2, "round_id": ROUND_ID, "seat_version": 4, "bets": [{"bet": "ante", "amount_minor": 10}]},
+        PlaceBets(REQUEST_ID, SESSION_ID, 2, ROUND_ID, 4, {"ante": 10}),
+    ),
+    "Decide": (
+        parsing.parse_decide,
+        table_pb2.DecideRequest,
+        {**IDS, "device_no": 2, "round_id": ROUND_ID, "round_version": 3, "action": common_pb2.ACTION_CHECK},
+        Decide(REQUEST_ID, SESSION_ID, 2, ROUND_ID, 3, Action.CHECK),
+    ),
+    "Say": (
+        parsing.parse_say,
+        table_pb2.SayRequest,
+        {**IDS, "text": "Good luck"},
+        Say(REQUEST_ID, SESSION_ID, "Good luck"),
+    ),
 }
 
 
@@ -102,6 +128,15 @@ VIOLATIONS = [
     *(("OpenSession", "operator_reference", value, "operator_reference") for value in ("", "a/b", "x" * 65)),
     *(("BuyParticipation", "purchase_no", value, "purchase_no") for value in (0, -1)),
     *(("BuyParticipation", "amount_minor", value, "amount_minor") for value in (0, -1, 10**12 + 1)),
+    *(("OpenSession", "table", value, "table") for value in ("UTH", "a" * 65, "../x", " ")),
+    *((method, "device_no", value, "device_no") for method in ("Leave", "PlaceBets", "Decide") for value in (0, -1)),
+    *((method, "round_id", "x", "round_id") for method in ("PlaceBets", "Decide")),
+    ("Decide", "round_id", "", "round_id"),
+    *(("Decide", "round_version", value, "round_version") for value in (0, -7)),
+    *(("Decide", "action", value, "action") for value in (0, 8)),
+    *(("PlaceBets", "seat_version", value, "seat_version") for value in (0, -1)),
+    ("PlaceBets", "bets", bets(("ante", 10), ("ante", 10)), "bets[1].bet"),
+    ("PlaceBets", "bets", bets(("ante", 0)), "bets[0].amount_minor"),
 ]
 
 
@@ -125,6 +160,18 @@ def test_a_violation_names_its_field_and_value(method: str, changed: str, value:
         numbers = set(re.findall(r"-?\b\d+", caught.value.message.replace(field, "")))
         assert numbers <= set(caught.value.metadata.values())
         assert caught.value.metadata["limit"] in numbers
+
+
+def test_bets_at_a_table_may_be_none_and_name_no_round() -> None:
+    parse, kind, fields, _ = CASES["PlaceBets"]
+    request = parse(kind(**{**fields, "bets": [], "round_id": ""}))
+    assert (request.bets, request.round_id) == ({}, "")
+
+
+def test_a_session_is_opened_at_a_table_or_at_none() -> None:
+    parse, kind, fields, _ = CASES["OpenSession"]
+    assert parse(kind(**fields)).table == ""
+    assert parse(kind(**fields, table="lugano-1")).table == "lugano-1"
 
 
 def test_the_most_bets_that_a_request_may_hold() -> None:
