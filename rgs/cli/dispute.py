@@ -1,8 +1,9 @@
 """`rgs dispute-export ROUND_ID`: writes a zip about a round, for a complaint. `certify dispute` verifies and shows it.
 
 The zip holds the session's statements with their private blocks (`--no-private` leaves them out), the keys, the opening
-and the final of the seat with their log proofs, the ruleset, and a page that is rendered from exactly these files. The
-round must have ended. If it has several seats, `--session` names one.
+and the final of the seat with their log proofs, the ruleset, and a page that is rendered from exactly these files. Of a
+session at a table it also holds what all seats of its rounds share, and nothing of other sessions. The round must have
+ended. If it has several seats, `--session` names one.
 """
 
 from __future__ import annotations
@@ -11,21 +12,24 @@ import asyncio
 import io
 import zipfile
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from rgs.cli.export import export_session
 from rgs.cli.options import HOME, HomeOption
-from rgs.cli.receipt import statements_of
-from rgs.core.errors import FormatError, InvalidFieldError, NotFoundError
+from rgs.cli.receipt import statement_of
+from rgs.core.errors import FormatError, NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import parse_envelope, parse_statement
+from rgs.node.config import Config
 from rgs.node.files import SECRET_MODE, write_new
 from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle
 from rgs.node.parts import part
+from rgs.node.stores import reading
+from rgs.service.table_statements import shared_statements
 from rgs.store.interface import StatementRow
 from rgs.tlog.published import make_proof
 
@@ -56,17 +60,15 @@ def command(
 ) -> int:
     """Write a zip about one round, for a complaint: statements, proofs, keys, rules, and a page to read."""
     config = open_home(home)
-    seats = {
-        name: _seat(asyncio.run(statements_of(config, check_ulid(round_id, "round_id"), f"round_{name}")), session)
-        for name in ("opening", "final")
-    }
+    check_ulid(round_id, "round_id")
+    seats = {name: asyncio.run(statement_of(config, round_id, session, name)) for name in ("opening", "final")}
     held = io.BytesIO()
     asyncio.run(export_session(config, seats["final"][0].session_id, held, private=private))
     bundle = load_bundle(config)
     contents = {
         "README.txt": README.encode("ascii"),
         "keys.json": bundle,
-        "ruleset.json": _ruleset(seats["opening"][0]),
+        "ruleset.json": asyncio.run(_ruleset(config, seats["opening"][0])),
         "session.jsonl": held.getvalue(),
     }
     for name, (row, start) in seats.items():
@@ -100,19 +102,17 @@ def zip_of(contents: dict[str, bytes]) -> bytes:
     return made.getvalue()
 
 
-def _seat(rows: list[tuple[StatementRow, bytes]], session: str) -> tuple[StatementRow, bytes]:
-    chosen = [row for row in rows if session in ("", row[0].session_id)]
-    if len(chosen) != 1:
-        raise InvalidFieldError(
-            f"the round has {len(rows)} seats: choose one with --session", field="session", value=session, limit=1
-        )
-    return chosen[0]
-
-
-def _ruleset(opening: StatementRow) -> bytes:
+async def _ruleset(config: Config, opening: StatementRow) -> bytes:
     """The ruleset of the deal, in its canonical form. NotFoundError if this version does not ship it."""
-    named = parse_statement(parse_envelope(opening.envelope))[1]["deal"]["ruleset"]
+    async with reading(config.store) as reads:
+        round_ = await reads.table_round(opening.round_id)
+        fixed = (await shared_statements(reads, round_))[0] if round_ is not None else None
+    named = (_body(opening)["deal"] if fixed is None else _body(fixed))["ruleset"]
     ruleset = load_ruleset(named["id"])
     if ruleset.sha256 != named["sha256"]:
         raise NotFoundError(f"this version does not ship ruleset {named['id']} {named['version']}", kind="ruleset")
     return ruleset.canonical
+
+
+def _body(row: StatementRow) -> dict[str, Any]:
+    return parse_statement(parse_envelope(row.envelope))[1]

@@ -8,6 +8,10 @@ A partial export begins with `export_scope` lines, which the node key signs. It 
 instances were chosen, or if an instance has not ended, or if a session is open. The file then holds exactly the union
 of the ranges in these lines (check 22 of the replay). A number that is missing in the store ends the export without a
 file.
+
+Of seats at tables a selection also holds `table_round`, `table_deal` and `table_final` of their rounds, and of finals
+the openings that they answer. Its scope then names every statement number in the file. `table_seats`, which counts the
+seats of all operators, is there only with its instance. In a partial export each `seat_opening` has its path beside it.
 """
 
 from __future__ import annotations
@@ -19,12 +23,13 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
 import typer
 
+from rgs.cli.export_seats import SeatNumbers, Span
 from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.errors import NotFoundError, RgsError
 from rgs.core.ids import check_name, check_ulid
@@ -34,6 +39,7 @@ from rgs.core.statements import (
     Signer,
     format_canonical,
     format_line,
+    leaf_hash,
     parse_canonical,
     seal_envelope,
 )
@@ -44,6 +50,7 @@ from rgs.node.files import SECRET_MODE, FileRefusedError, sync_folder
 from rgs.node.home import open_home
 from rgs.node.keyring import load_node_signer
 from rgs.node.stores import reading
+from rgs.service.table_statements import path_of
 from rgs.store.interface import StatementRow, StoreReads
 
 PAGE_ROWS: Final = 4096
@@ -54,6 +61,7 @@ SCOPE_SESSIONS: Final = 200
 SELECTION: Final = "SELECTION"
 UNFINISHED: Final = "UNFINISHED"
 """Why an export is partial: a part was chosen, or an instance or a session had not ended."""
+_LINK_MAX: Final = 1 << 62
 
 
 class ExportRefusedError(RgsError, reason="EXPORT_REFUSED"):
@@ -62,15 +70,19 @@ class ExportRefusedError(RgsError, reason="EXPORT_REFUSED"):
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """What is exported: last statement number by instance, last link by session. `reason` is empty for everything.
+    """What is exported: last statement number by instance, the links by session. `reason` is empty for everything.
 
     `starts` names further instances, of which only the `instance_start` is exported: they signed links of the sessions.
+    `beside` are further statements that those of the ranges need (row number, instance, statement number), in commit
+    order. With them the scope names the numbers `held` of each instance that is not exported by itself.
     """
 
     instances: dict[str, int]
-    sessions: dict[str, int]
+    sessions: dict[str, Span]
     reason: str
     starts: tuple[str, ...] = ()
+    beside: tuple[tuple[int, str, int], ...] = ()
+    held: dict[str, list[Span]] = field(default_factory=dict)
 
 
 class Exporter:
@@ -89,17 +101,40 @@ class Exporter:
             return ExportPlan(known, {}, "" if is_finished else UNFINISHED)
         for instance in chosen - known.keys():
             raise NotFoundError(f"there is no instance {instance}", kind="instance", field="instance", value=instance)
-        signed: set[str] = set()
-        for session in list(links):
+        numbers = SeatNumbers()
+        ranges = {instance: known[instance] for instance in sorted(chosen)}
+        for session in links:
             last = 0
-            async for row in self._session(session, 1 << 62, PAGE_ROWS):
+            async for row in self._session(session, (1, _LINK_MAX), PAGE_ROWS):
                 last = row.link_no
-                signed.add(row.instance)
+                numbers.take(row)
             if not last:
                 raise NotFoundError(f"there is no session {session}", kind="session", field="session", value=session)
             links[session] = last
-        ranges = {instance: known[instance] for instance in sorted(chosen)}
-        return ExportPlan(ranges, links, SELECTION, tuple(sorted(signed - chosen)))
+        for instance, last in ranges.items():
+            async for row in self._instance(instance, last, PAGE_ROWS):
+                numbers.follow(row)
+        return await self._selection(numbers, ranges, {session: (1, last) for session, last in links.items()})
+
+    async def plan_seat(self, round_id: str, session: str) -> ExportPlan:
+        """Fix what shows one seat of a table: its opening and final, and what all seats of the round share.
+        NotFoundError.
+        """
+        seat = await self._reads.seat(session, round_id)
+        if seat is None:
+            raise NotFoundError(f"session {session} has no seat in round {round_id}", kind="round", round_id=round_id)
+        numbers, links = SeatNumbers(), list[int]()
+        for envelope in await self._reads.round_envelopes(round_id, seat.seat_no):
+            row = await self._reads.statement_of_hash(leaf_hash(envelope)) if envelope else None
+            if row is not None:
+                numbers.take(row)
+                links.append(row.link_no)
+        return await self._selection(numbers, {}, {session: (links[0], links[-1])})
+
+    async def _selection(self, numbers: SeatNumbers, ranges: dict[str, int], sessions: dict[str, Span]) -> ExportPlan:
+        beside = await numbers.beside(self._reads, ranges)
+        starts = tuple(sorted(numbers.instances - ranges.keys()))
+        return ExportPlan(ranges, sessions, SELECTION, starts, beside, numbers.held(ranges) if beside else {})
 
     def rows(self, plan: ExportPlan) -> AsyncIterator[StatementRow]:
         """The statements of the plan in commit order, each once. ExportRefusedError at the first gap."""
@@ -124,7 +159,8 @@ class Exporter:
         page = max(1, PAGE_ROWS // (len(plan.instances) + len(plan.sessions) + len(plan.starts)))
         streams = [self._instance(instance, last, page) for instance, last in plan.instances.items()]
         streams += [self._instance(instance, 1, page) for instance in plan.starts]
-        streams += [self._session(session, last, page) for session, last in plan.sessions.items()]
+        streams += [self._session(session, links, page) for session, links in plan.sessions.items()]
+        streams += [self._beside(plan.beside)]
         before = 0
         async for row in _merge(streams):
             if row.id != before:  # a link of a chosen session may be a statement of a chosen instance
@@ -142,8 +178,14 @@ class Exporter:
                 seen = row.statement_no
                 yield row
 
-    async def _session(self, session: str, last: int, page: int) -> AsyncIterator[StatementRow]:
-        seen = 0
+    async def _beside(self, wanted: Iterable[tuple[int, str, int]]) -> AsyncIterator[StatementRow]:
+        for _, instance, number in wanted:
+            for row in await self._reads.statements_of_instance(instance, number, number, 1):
+                yield row
+
+    async def _session(self, session: str, links: Span, page: int) -> AsyncIterator[StatementRow]:
+        first, last = links
+        seen = first - 1
         while seen < last:
             rows = await self._reads.statements_of_session(session, seen, page)
             if not rows:
@@ -173,8 +215,16 @@ async def _merge(streams: list[AsyncIterator[StatementRow]]) -> AsyncIterator[St
 
 def scope_lines(plan: ExportPlan, signer: Signer, time_ms: int) -> Iterator[ExportLine]:
     """The `export_scope` statements of a plan; several if one cannot hold all its ranges."""
-    instances = [{"first": "1", "instance": name, "last": str(last)} for name, last in sorted(plan.instances.items())]
-    sessions = [{"first": "1", "last": str(last), "session_id": name} for name, last in sorted(plan.sessions.items())]
+    spans = {**plan.held, **{name: [(1, last)] for name, last in plan.instances.items()}}
+    instances = [
+        {"first": str(first), "instance": name, "last": str(last)}
+        for name, held in sorted(spans.items())
+        for first, last in held
+    ]
+    sessions = [
+        {"first": str(first), "last": str(last), "session_id": name}
+        for name, (first, last) in sorted(plan.sessions.items())
+    ]
     kind = KINDS["export_scope"]
     while instances or sessions:
         body: dict[str, Any] = {
@@ -188,9 +238,18 @@ def scope_lines(plan: ExportPlan, signer: Signer, time_ms: int) -> Iterator[Expo
         yield ExportLine(seal_envelope(kind.payload_type, format_canonical(body), signer), None)
 
 
-def line_of(row: StatementRow, *, private: bool) -> ExportLine:
-    """The export line of a statement. The private block is null if it is erased or not wanted."""
-    return ExportLine(row.envelope, parse_canonical(row.private) if private and row.private else None)
+async def line_of(reads: StoreReads, row: StatementRow, *, private: bool, is_cut: bool) -> ExportLine:
+    """The export line of a statement. The private block is null if it is erased or not wanted. ExportRefusedError
+    where the files are cut and the store has no path for a seat.
+    """
+    block = parse_canonical(row.private) if private and row.private else None
+    path = await path_of(reads, row) if is_cut else ()
+    if is_cut and row.kind == "seat_opening" and not path:
+        raise ExportRefusedError(
+            f"round {row.round_id}: the store has no path for the seat of session {row.session_id}",
+            subject=row.round_id,
+        )
+    return ExportLine(row.envelope, block, path)
 
 
 def command(
@@ -213,25 +272,31 @@ def command(
 async def _export(config: Config, chosen: tuple[list[str], list[str]], out: str, *, private: bool) -> None:
     async with reading(config.store) as reads:
         with _output(out) as file, _progress() as show:
-            await _write(Exporter(reads), config, chosen, file, show, private=private)
+            await _write(reads, await Exporter(reads).plan(*chosen), config, file, show, private=private)
 
 
 async def export_session(config: Config, session: str, file: BinaryIO, *, private: bool) -> None:
     """Write a partial export of one session. NotFoundError, ExportRefusedError."""
     async with reading(config.store) as reads:
-        await _write(Exporter(reads), config, ([], [session]), file, _no_progress, private=private)
+        await _write(reads, await Exporter(reads).plan([], [session]), config, file, _no_progress, private=private)
+
+
+async def export_seat(config: Config, round_id: str, session: str, file: BinaryIO) -> None:
+    """Write a partial export of one seat of a table's round, without private blocks. NotFoundError."""
+    async with reading(config.store) as reads:
+        plan = await Exporter(reads).plan_seat(round_id, session)
+        await _write(reads, plan, config, file, _no_progress, private=False)
 
 
 async def _write(
-    exporter: Exporter,
+    reads: StoreReads,
+    plan: ExportPlan,
     config: Config,
-    chosen: tuple[list[str], list[str]],
     file: BinaryIO,
     show: Callable[[int, int | None], None],
     *,
     private: bool,
 ) -> None:
-    plan = await exporter.plan(*chosen)
     digest, count = hashlib.sha256(), 0
 
     def write(line: ExportLine) -> None:
@@ -243,9 +308,9 @@ async def _write(
         for line in scope_lines(plan, load_node_signer(config, now_ms=now_ms()), now_ms()):
             write(line)
     total = None if plan.reason == SELECTION else sum(plan.instances.values())
-    async for row in exporter.rows(plan):
+    async for row in Exporter(reads).rows(plan):
         count += 1
-        write(line_of(row, private=private))
+        write(await line_of(reads, row, private=private, is_cut=bool(plan.reason)))
         show(count, total)
     file.flush()
     what = {"": "everything", SELECTION: "a selection", UNFINISHED: "everything so far"}[plan.reason]

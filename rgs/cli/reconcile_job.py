@@ -19,6 +19,7 @@ from typing import Any, Final
 from rgs import __version__
 from rgs.adapters.embedded.books import regulator_lines
 from rgs.cli.export import SELECTION, ExportPlan, ExportRefusedError, line_of, scope_lines
+from rgs.cli.export_seats import SeatNumbers
 from rgs.core.errors import RgsError
 from rgs.core.statements import Signer, format_line, parse_canonical
 from rgs.node.stores import reading
@@ -133,37 +134,51 @@ def of_operator(entries: Iterable[dict[str, Any]], operator: str) -> Iterator[di
 
 async def _export(inputs: JobInputs, operator: str, out: Path) -> None:
     async with reading(inputs.store) as reads:
-        sessions = await _sessions(reads, operator)
+        plan = await _plan(reads, operator)
+        links = {session: last for session, (_, last) in plan.sessions.items()}
+        beside = frozenset((instance, number) for _, instance, number in plan.beside)
         with out.open("wb") as file:
-            for line in scope_lines(ExportPlan({}, sessions, SELECTION), inputs.signer, inputs.now_ms):
+            for line in scope_lines(plan, inputs.signer, inputs.now_ms):
                 file.write(format_line(line) + b"\n")
-            async for row in selected(reads, sessions):
-                file.write(format_line(line_of(row, private=True)) + b"\n")
+            async for row in selected(reads, links, beside):
+                file.write(format_line(await line_of(reads, row, private=True, is_cut=True)) + b"\n")
 
 
-async def _sessions(reads: StoreReads, operator: str) -> dict[str, int]:
-    """The operator's sessions, with the number of the last link of each."""
-    found: dict[str, int] = {}
-    before = 0
+async def _plan(reads: StoreReads, operator: str) -> ExportPlan:
+    """The operator's sessions; where some are at tables, what all seats of their rounds share, but no `table_seats`."""
+    links: dict[str, int] = {}
+    before, is_at_tables = 0, False
     while rows := await reads.sessions_of(operator, "", open_only=False, before=before, limit=SESSIONS_AT_ONCE):
-        found |= {session.session_id: session.link_no for _, session in rows if session.link_no}
+        links |= {session.session_id: session.link_no for _, session in rows if session.link_no}
+        is_at_tables = is_at_tables or any(session.table_id for _, session in rows)
         before = rows[-1][0]
-    return found
+    numbers = SeatNumbers()
+    if is_at_tables:
+        async for row in selected(reads, links):
+            if row.link_no:
+                numbers.take(row)
+    beside = await numbers.beside(reads, {})
+    spans = {session: (1, last) for session, last in links.items()}
+    return ExportPlan({}, spans, SELECTION, (), beside, numbers.held({}) if beside else {})
 
 
-async def selected(reads: StoreReads, sessions: dict[str, int]) -> AsyncIterator[StatementRow]:
-    """The links 1 to n of these sessions in commit order. The `instance_start` of an instance comes before the first
-    link that the instance signed. ExportRefusedError if the store lacks a link.
+async def selected(
+    reads: StoreReads, sessions: dict[str, int], beside: frozenset[tuple[str, int]] = frozenset()
+) -> AsyncIterator[StatementRow]:
+    """The links 1 to n of these sessions, and what else they need, `beside` them (instance, number), in commit
+    order. The `instance_start` of an instance comes before the first of them that the instance signed.
+    ExportRefusedError if the store lacks one.
     """
     starts: dict[str, StatementRow] = {}
     started: set[str] = set()
-    missing = sum(sessions.values())
+    missing = sum(sessions.values()) + len(beside)
     async for row in reads.statements_in_order():
         if not missing:
             break
         if row.kind == "instance_start":
             starts[row.instance] = row
-        if row.session_id and 0 < row.link_no <= sessions.get(row.session_id, 0):
+        is_link = row.session_id and 0 < row.link_no <= sessions.get(row.session_id, 0)
+        if is_link or (row.instance, row.statement_no) in beside:
             if row.instance not in started:
                 started.add(row.instance)
                 yield starts.pop(row.instance)

@@ -7,7 +7,8 @@ dies, and play does not wait for it.
 
 Rounds are counted **in the order of their start**. Which rounds end first depends on their cards (good cards are raised
 at once), so that the ended rounds alone are no fair sample. An open round is waited for; after PATIENCE_MS it is passed
-over, and counted when it ends.
+over, and counted when it ends. A round of a table begins with its `table_deal`, ends with its last seat, and counts
+once.
 
 A ruleset without a certificate is not judged. An alarm stops new rounds of one game only if the settings say so: it is
 a reason to examine the game.
@@ -27,13 +28,16 @@ import structlog
 from rgs.core.clock import Clock
 from rgs.core.errors import RgsError, UnknownRulesetError
 from rgs.core.returns.distributions import load_laws
-from rgs.core.returns.figures import played
+from rgs.core.returns.figures import Played, TableCount, played
 from rgs.core.returns.tally import NO_CURRENCY, Reading, ReturnTally, format_tally, parse_tally
 from rgs.core.rulesets import Ruleset, load_ruleset, parse_canonical_ruleset
 from rgs.core.statements import parse_envelope
+from rgs.core.tables.joined import joined_final, joined_opening
+from rgs.core.tables.rows import TableRound
 from rgs.core.times import parse_time
 from rgs.service.admin.admin import DISABLED, ENABLED
 from rgs.service.events import EventCode, event_draft
+from rgs.service.table_statements import SHARED_KINDS, shared_statements
 from rgs.store.changes import Change, Draft, Record, SwitchOff
 from rgs.store.interface import Store
 from rgs.store.returns import PassedOverCounted, RoundPassedOver, RoundToCount, StatementsRead, TallyKept
@@ -48,6 +52,8 @@ PATIENCE_MS = 900_000
 """How long an open round is waited for."""
 LATE_PERIOD_MS = 60_000
 """Time between two looks at rounds that were passed over."""
+SEATS_AT_ONCE = 64
+"""Seats of a table that are read before other work gets its turn."""
 ALARM_PARTY = "rgs"
 """The party that disables a game after an alarm."""
 
@@ -70,12 +76,12 @@ class _Batch:
         self.tallies: dict[str, tuple[Ruleset, ReturnTally]] = {}
         self.records: list[Record] = []
 
-    def add(self, ruleset: Ruleset, opening: Mapping[str, Any], row: RoundToCount) -> None:
+    def add(self, ruleset: Ruleset, one: Played, currency: str) -> None:
         if ruleset.sha256 not in self.tallies:
             kept = self._kept.get(ruleset.sha256)
             self.tallies[ruleset.sha256] = (ruleset, ReturnTally() if kept is None else parse_tally(kept.tally))
         _, tally = self.tallies[ruleset.sha256]
-        tally.add(played(ruleset, opening, _body(row.final)), row.currency or NO_CURRENCY)
+        tally.add(one, currency or NO_CURRENCY)
 
     def tally_records(self) -> list[Record]:
         """The records of the tallies, once all rounds of the batch are added."""
@@ -138,6 +144,8 @@ class Monitoring:
                 opening = _body(row.opening)
                 if row.final:
                     await self._count(batch, opening, row)
+                elif (ended := await self._ended_at_table(opening)) is not None:
+                    await self._count_table(batch, ended)
                 elif self._clock.passed_ms(parse_time(opening["time"])) < PATIENCE_MS:
                     self._waits[instance], goes_on = read_no, False
                     break
@@ -155,11 +163,14 @@ class Monitoring:
             return
         batch = await self._batch()
         for round_id in round_ids:
-            envelopes = await self._store.round_envelopes(round_id)
-            opening = _body(envelopes[0])
-            session = await self._store.session(opening["session_id"], fresh=False)
-            currency = NO_CURRENCY if session is None else session.currency
-            await self._count(batch, opening, RoundToCount(0, round_id, currency, *envelopes))
+            at_table = await self._store.table_round(round_id)
+            if at_table is not None:
+                await self._count_table(batch, at_table)
+            else:
+                envelopes = await self._store.round_envelopes(round_id)
+                opening = _body(envelopes[0])
+                currency = await self._currency(opening["session_id"])
+                await self._count(batch, opening, RoundToCount(0, round_id, currency, *envelopes))
             batch.records.append(PassedOverCounted(round_id))
         await self._commit(batch)
 
@@ -170,7 +181,36 @@ class Monitoring:
         rules = opening["deal"]["ruleset"]
         ruleset = await self._ruleset(rules["id"], rules["sha256"])
         if ruleset is not None:
-            batch.add(ruleset, opening, row)
+            batch.add(ruleset, played(ruleset, opening, _body(row.final)), row.currency)
+
+    async def _ended_at_table(self, opening: Mapping[str, Any]) -> TableRound | None:
+        """The round of a `table_deal` once all of its seats have ended."""
+        if opening["kind"] != "table_deal":
+            return None
+        round_ = await self._store.table_round(opening["round_id"])
+        if round_ is None or not round_.final or await self._store.has_unfinished(round_.round_id):
+            return None
+        return round_
+
+    async def _count_table(self, batch: _Batch, round_: TableRound) -> None:
+        shared = {row.kind: _body(row.envelope) for row in await shared_statements(self._store, round_)}
+        fixed, deal, end = (shared[kind] for kind in SHARED_KINDS)
+        ruleset = await self._ruleset(fixed["ruleset"]["id"], fixed["ruleset"]["sha256"])
+        if ruleset is None:
+            return
+        counted, currency, seat_no = TableCount(ruleset), "", 0
+        while seats := await self._store.seats_of_round(round_.round_id, seat_no, SEATS_AT_ONCE):
+            currency = currency or await self._currency(seats[0].session_id)
+            for seat in seats:
+                opening, final = map(_body, await self._store.round_envelopes(round_.round_id, seat.seat_no))
+                counted.add(joined_opening(fixed, deal, opening), joined_final(end, final))
+            seat_no = seats[-1].seat_no
+            await asyncio.sleep(0)
+        batch.add(ruleset, counted.played(), currency)
+
+    async def _currency(self, session_id: str) -> str:
+        session = await self._store.session(session_id, fresh=False)
+        return "" if session is None else session.currency
 
     async def _commit(self, batch: _Batch) -> None:
         drafts: list[Draft] = []

@@ -44,6 +44,9 @@ class Kept:
     async def statements_of_instance(self, instance: str, first: int, last: int, limit: int) -> list[StatementRow]:
         return [each for each in ROWS if each.instance == instance and first <= each.statement_no <= last][:limit]
 
+    async def table_round(self, round_id: str) -> None:
+        """All are rounds of solo play."""
+
     async def statements_of_round(self, round_id: str, after: int, limit: int) -> list[StatementRow]:
         return [each for each in ROWS if each.round_id == round_id and each.id > after][:limit]
 
@@ -108,7 +111,7 @@ async def test_one_statement_by_hash_number_or_seat(reader: StatementReader) -> 
         assert missing.value.metadata == {"instance": "i", "kind": "statement", "statement_no": str(number)}
     with pytest.raises(InvalidFieldError) as error:
         await reader.statement_of_seat(AUDITOR, round_id=ROUND, session_id=GONE, kind="x" * 41)
-    limit = "round_opening or round_final"
+    limit = "round_opening or round_final or seat_opening or seat_final or table_round or table_deal or table_final"
     assert (error.value.message, error.value.field) == (f"kind is not {limit}", "kind")
     assert error.value.metadata == {"limit": limit, "value": "x" * 40}
     for field in ("round_id", "session_id"):
