@@ -1,7 +1,8 @@
 """`rgs recover`: brings a store that was restored from a backup up to the log (docs/keys.md).
 
 It prints what the store lacks, and changes nothing without --yes. It fails if a server holds the store, if the store
-was used since it was restored, and if the log lacks what a witness has seen.
+was used since it was restored, and if the log lacks what a witness has seen. It also fails where seats of a settled
+round had decided and nothing says what, unless --void-undecided is given.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import typer
 from rgs.cli.options import HOME, HomeOption, note, verify_together
 from rgs.core.amounts import format_money
 from rgs.core.replay.keys import KeyBook
-from rgs.core.rounds import DECK_UNRECOVERABLE
+from rgs.core.rounds import DECK_UNRECOVERABLE, Round
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.tlog.checkpoints import Checkpoint
 from rgs.core.tlog.note import parse_note
@@ -30,7 +31,14 @@ from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle, load_kek
 from rgs.node.signing import signing
 from rgs.node.stores import reading
-from rgs.service.admin.recovery import REASON, Recovered, plan_import, sign_recovery, with_privates
+from rgs.service.admin.recovery import (
+    REASON,
+    Recovered,
+    plan_import,
+    sign_recovery,
+    verify_decided,
+    with_privates,
+)
 from rgs.service.sealing import Sealer
 from rgs.store.interface import RECOVERING
 from rgs.store.opening import import_gap
@@ -51,6 +59,9 @@ def command(
         Path | None, typer.Option(help="The policy that says whose cosignatures count.", dir_okay=False)
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Change the store; otherwise only print what it lacks.")] = False,
+    void_undecided: Annotated[
+        bool, typer.Option("--void-undecided", help="Return the stakes of seats whose decisions are lost.")
+    ] = False,
     home: HomeOption = HOME,
 ) -> int:
     """Bring a restored store up to its log: import what it lacks, pause what is open, sign a new store epoch."""
@@ -58,7 +69,8 @@ def command(
     config = open_home(home)
     verify_together("policy", witnessed=witnessed, policy=policy)
     seen = None if witnessed is None or policy is None else _read_witnessed(witnessed, policy)
-    return asyncio.run(_recover(config, manifest, log or config.translog, seen, yes=yes))
+    log = log or config.translog
+    return asyncio.run(_recover(config, manifest, log, seen, yes=yes, void_undecided=void_undecided))
 
 
 def _read_witnessed(path: Path, policy: Path) -> Checkpoint:
@@ -66,7 +78,9 @@ def _read_witnessed(path: Path, policy: Path) -> Checkpoint:
     return verify_checkpoint(parse_note(read_whole(path, "cosigned checkpoint")), trusted).checkpoint
 
 
-async def _recover(config: Config, manifest: Manifest, log: Path, seen: Checkpoint | None, *, yes: bool) -> int:
+async def _recover(
+    config: Config, manifest: Manifest, log: Path, seen: Checkpoint | None, *, yes: bool, void_undecided: bool
+) -> int:
     async with reading(config.store) as reads:
         gap = await find_gap(reads, log, KeyBook(load_bundle(config)), seen)
         is_begun = bool(await reads.meta(RECOVERING))
@@ -77,13 +91,14 @@ async def _recover(config: Config, manifest: Manifest, log: Path, seen: Checkpoi
     if not (planned.statements or is_begun):
         print("the store holds everything that the log holds: nothing to do")
         return 0
+    verify_decided(planned.undecided, void_undecided=void_undecided)
     if not yes:
         print("nothing was changed; give --yes to do it")
         return 1
     if planned.statements:
         await import_gap(config.store, planned)
     async with signing(config, manifest, REASON, recovers=True) as (open_store, instance):
-        recovered = await sign_recovery(open_store, instance, SystemClock())
+        recovered = await sign_recovery(open_store, instance, SystemClock(), void_undecided=void_undecided)
     _print_recovered(recovered, planned)
     return 0
 
@@ -103,6 +118,8 @@ def _print_gap(planned: Import) -> None:
         print(f"  {kind}\t{kinds[kind]}")
     if planned.privates or planned.lost_privates:
         print(f"  private blocks\t{len(planned.privates)} are here, {planned.lost_privates} are lost")
+    for seat in planned.silent:
+        print(f"{_seat(seat)} counts as silent: no decision of it is known; compare with the operator's record")
 
 
 def _print_recovered(recovered: Recovered, planned: Import) -> None:
@@ -110,10 +127,20 @@ def _print_recovered(recovered: Recovered, planned: Import) -> None:
     for round_ in recovered.paused:
         reason = REASON if round_.sealed else DECK_UNRECOVERABLE
         print(f"two admins must void round {round_.round_id} of session {round_.session_id}, reason {reason}")
+    for table in recovered.tables:
+        print(f"two admins must void round {table.round_id} of table {table.table_id}, reason {table.reason}")
+        if table.fault:
+            print(f"  replay will report this round: {table.fault}")
+    for seat in recovered.undecided:
+        print(f"{_seat(seat)} is void, because its decisions are lost: replay will report it")
     for session in planned.new_sessions.values():
         if not session.player:
             _print_nameless(session)
     print("next: start the server, void these rounds, and run `rgs reconcile` with the wallet and the regulator")
+
+
+def _seat(seat: Round) -> str:
+    return f"seat {seat.seat_no} of round {seat.round_id} at table {seat.table_id}, session {seat.session_id}"
 
 
 def _print_nameless(session: Session) -> None:

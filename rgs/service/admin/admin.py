@@ -21,6 +21,7 @@ from rgs.core.errors import (
     RoundNotOpenError,
     RoundNotPausedError,
     SecondAdminError,
+    TableStateError,
 )
 from rgs.core.ids import check_name, check_reference, check_ulid
 from rgs.core.rounds import DECK_UNRECOVERABLE, Round, RoundStatus, Void
@@ -291,9 +292,16 @@ class Admin:
     # --- both -----------------------------------------------------------------------------------------------------
 
     async def _round(self, round_id: str) -> Round:
+        """The round of solo play. TableStateError for one of a table: all its seats stand still or go on together."""
         round_ = await self.store.round(check_ulid(round_id, "round_id"), fresh=True)
         if round_ is None:
             raise NotFoundError(f"no round {round_id}", kind="round", field="round_id", round_id=round_id)
+        if round_.table_id:
+            raise TableStateError(
+                f"round {round_id} is one of table {round_.table_id}: pause, resume or void it at the table",
+                round_id=round_id,
+                table=round_.table_id,
+            )
         return round_
 
     async def _open(self, round_id: str) -> Round:

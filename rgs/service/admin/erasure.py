@@ -3,8 +3,8 @@
 Everything that identifies the player goes: private blocks with their salts, the pseudonym and the ids beside them. The
 rounds stay and verify; totals stay without a name. One event records the erasure, without the player.
 
-RetentionError while a session of the player is open, money or a report of it is on its way, or the retention period of
-the last one has not passed: the legal duty to keep the record prevails (GDPR 17(3)(b)).
+RetentionError while the player sits at a table, a session of the player is open, money or a report of it is on its way,
+or the retention period of the last one has not passed: the legal duty to keep the record prevails (GDPR 17(3)(b)).
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ class Erasable:
 
     async def poll(self, operator: str, player: str) -> Erased:
         """What an erasure would erase. NotFoundError, RetentionError, StoreError."""
+        if sittings := await self._reads.sittings_of_player(operator, player):
+            tables = ", ".join(one.table_id for one in sittings)
+            raise RetentionError(f"this player sits at {tables}: let the player leave first", table=tables)
         blocks = 0
         sessions: list[str] = []
         before = ROW_MAX

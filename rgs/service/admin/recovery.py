@@ -16,7 +16,6 @@ Recovery settles nothing, guesses no player, and ends no operation that the log 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,17 +27,19 @@ from rgs.core.sessions import Session
 from rgs.core.statements import KINDS, UnhandledKindError, parse_canonical, private_hash
 from rgs.core.times import format_date, parse_time
 from rgs.service.admin.admin import pause
+from rgs.service.admin.table_recovery import REASON as REASON  # noqa: PLC0414 - offered here too
+from rgs.service.admin.table_recovery import PausedTable, TableImport, TableRecovery
 from rgs.service.events import EventCode, event_draft
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Instance
 from rgs.service.play.settlement import round_credit, stage_count, stage_report
 from rgs.service.sealing import Sealer
-from rgs.store.changes import Change, DayCount, MetaSet, Operation
+from rgs.store.changes import Change, DayCount, MetaSet, Operation, StoreRefusedError
 from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
 from rgs.store.privates import SealedPrivates
 from rgs.store.recovery import Import, InstanceState
 from rgs.tlog.gap import Missing
 
-REASON = "STORE_RECOVERED"
 _OPERATION_OF = {"session_open": "open", "purchase": "purchase", "participation_end": "end", "session_close": "close"}
 _PAGE = 200
 
@@ -50,6 +51,10 @@ class Recovered:
     paused: tuple[Round, ...]
     before: str
     after: str
+    tables: tuple[PausedTable, ...] = ()
+    """Tables whose round waits for its void."""
+    undecided: tuple[Round, ...] = ()
+    """Seats of settled rounds that are void, because their decisions are lost."""
 
 
 def with_privates(gap: Sequence[Missing], sealed: SealedPrivates, sealer: Sealer) -> list[Missing]:
@@ -76,13 +81,16 @@ async def plan_import(reads: StoreReads, gap: Sequence[Missing]) -> Import:
         planned.instances[row.instance] = InstanceState(
             row.node, row.boot_no, row.worker, row.start_ms, row.statement_no, row.draw_no
         )
+    tables = TableImport(planned, reads, GameCatalog())
     touched = {missing.instance for missing in gap}
     for missing in gap:
         touched |= _count(planned, missing)
         kind = KINDS[missing.kind]
         round_id, seat_no = "", 0
         if kind.linked:
-            round_id, seat_no = await _link(planned, reads, missing)
+            round_id, seat_no = await _link(planned, reads, tables, missing)
+        else:
+            await tables.take(missing)
         planned.statements.append(
             (missing.instance, missing.statement_no, missing.kind, missing.body.get("code", ""),
              missing.body.get("session_id", "") if kind.linked else "", int(missing.body.get("link_no", "0")),
@@ -94,6 +102,7 @@ async def plan_import(reads: StoreReads, gap: Sequence[Missing]) -> Import:
             planned.lost_privates += 1
         if missing.kind == "artifact":
             planned.artifacts.append((missing.body["sha256"], missing.body["name"], missing.content))
+    await tables.finish()
     planned.instances = {name: state for name, state in planned.instances.items() if name in touched}
     return planned
 
@@ -128,7 +137,7 @@ def _count(planned: Import, missing: Missing) -> set[str]:
     return set()
 
 
-async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[str, int]:
+async def _link(planned: Import, reads: StoreReads, tables: TableImport, missing: Missing) -> tuple[str, int]:
     """Take one link of a session; its round and seat, empty and 0 if it has none."""
     body, kind, block = missing.body, missing.kind, _block(missing)
     session = await _session(planned, reads, missing)
@@ -138,10 +147,13 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
     match kind:
         case "round_opening":
             dealt = round_of(body, missing.hash, after)
-            planned.new_rounds[dealt.round_id] = dealt
+            planned.new_rounds[dealt.round_id, dealt.seat_no] = dealt
             return dealt.round_id, dealt.seat_no
-        case "round_final":
-            ended = await _end(planned, reads, missing)
+        case "seat_opening":
+            opened = await tables.open_seat(missing, session)
+            return opened.round_id, opened.seat_no
+        case "round_final" | "seat_final":
+            ended = await (tables.end_seat(missing) if kind == "seat_final" else _end(planned, reads, missing))
             planned.ended.append((ended, after.currency))
             planned.days.append(stage_count(after, ended))
             if not after.is_seamless:
@@ -161,8 +173,6 @@ async def _link(planned: Import, reads: StoreReads, missing: Missing) -> tuple[s
             planned.reports = [row for row in planned.reports if row[0].session_id != after.session_id]
         case "session_open" | "transfer" | "session_close":
             pass
-        case "seat_opening" | "seat_final":  # no server of this version signs them
-            raise UnhandledKindError(kind, "rgs.service.admin.recovery._link")
         case _:
             raise UnhandledKindError(kind, "rgs.service.admin.recovery._link")
     return "", 0
@@ -212,32 +222,42 @@ def _opening(missing: Missing) -> Operation:
 
 async def _end(planned: Import, reads: StoreReads, missing: Missing) -> Round:
     round_id = missing.body["round_id"]
-    dealt = planned.new_rounds.get(round_id)
+    key = (round_id, int(missing.body["seat_no"]))
+    dealt = planned.new_rounds.get(key)
     if dealt is not None:
-        ended = planned.new_rounds[round_id] = end_round(dealt, missing.body)
+        ended = planned.new_rounds[key] = end_round(dealt, missing.body)
         return ended
     stored = await reads.round(round_id)
     if stored is None:
         raise ValueError(f"the log ends a round {round_id} that nothing has begun")
-    ended = planned.rounds[round_id] = end_round(stored, missing.body)
+    ended = planned.rounds[key] = end_round(stored, missing.body)
     return ended
 
 
-async def sign_recovery(store: Store, instance: Instance, clock: Clock) -> Recovered:
-    """Pause open rounds, then begin a new epoch of the store. The instance has signed at its start which are lost."""
+async def sign_recovery(store: Store, instance: Instance, clock: Clock, *, void_undecided: bool = False) -> Recovered:
+    """Pause open rounds, then begin a new epoch of the store. The instance has signed at its start which are lost.
+
+    StoreRefusedError, and nothing more is signed, for seats whose decisions are lost, unless these are to be void.
+    """
+    tables = TableRecovery(store=store, clock=clock, games=GameCatalog())
+    undecided = await tables.undecided()
+    verify_decided([seat for seat, _, _ in undecided], void_undecided=void_undecided)
+    for seat, end, table_round in undecided:
+        await tables.void_undecided(seat, end, table_round)
     paused: list[Round] = []
     for round_ in await _open_rounds(store):
         session = await store.session(round_.session_id)
         if not round_.malfunction and session is not None:
             await store.commit(pause(session, round_, REASON, max(clock.now_ms(), session.last_ms)))
         paused.append(round_)
+    paused_tables = await tables.pause()
     now_ms = clock.now_ms()
     before, after = await store.meta("store_epoch"), instance.new_id(now_ms)
-    result = Counter("without a deck" if not round_.sealed else "with their deck" for round_ in paused)
+    decks = [*(bool(round_.sealed) for round_ in paused), *(not table.is_deck_lost for table in paused_tables)]
     draft = event_draft(
         EventCode.STORE_RECOVERED,
         now_ms,
-        subject=f"rounds open: {result['with their deck']} with their deck, {result['without a deck']} without",
+        subject=f"rounds open: {decks.count(True)} with their deck, {decks.count(False)} without",
         before=before,
         after=after,
     )
@@ -247,13 +267,25 @@ async def sign_recovery(store: Store, instance: Instance, clock: Clock) -> Recov
         MetaSet(RECOVERING, ""),
     )
     await store.commit(Change(drafts=(draft,), records=records))
-    return Recovered(tuple(paused), before, after)
+    return Recovered(tuple(paused), before, after, paused_tables, tuple(seat for seat, _, _ in undecided))
+
+
+def verify_decided(undecided: Sequence[Round], *, void_undecided: bool) -> None:
+    """StoreRefusedError naming the seats of settled rounds whose decisions are lost, unless these are to be void."""
+    if undecided and not void_undecided:
+        seats = ", ".join(f"seat {seat.seat_no} of round {seat.round_id} at {seat.table_id}" for seat in undecided[:8])
+        raise StoreRefusedError(
+            f"{len(undecided)} seats of settled rounds had decided, and neither store nor log says what: {seats}."
+            " Nothing can settle them. --void-undecided returns their stakes; replay will report each of these seats",
+            value=len(undecided),
+        )
 
 
 async def _open_rounds(store: Store) -> list[Round]:
+    """Those of solo play."""
     found: list[Round] = []
     after = 0
     while page := await store.open_rounds("", after=after, limit=_PAGE):
-        found += [round_ for _, round_ in page]
+        found += [round_ for _, round_ in page if not round_.table_id]
         after = page[-1][0]
     return found

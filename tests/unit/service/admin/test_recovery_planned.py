@@ -10,6 +10,7 @@ import pytest
 from rgs.core.ledger import Participation
 from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.statements import UnhandledKindError, format_canonical
+from rgs.core.tables.rows import TableRow
 from rgs.core.times import format_date, format_time
 from rgs.service.admin.recovery import REASON, plan_import
 from rgs.service.events import EventCode
@@ -38,6 +39,9 @@ class Reads:
 
     async def session(self, session_id: str) -> Session | None:
         return {one.session_id: one for one in (KEPT, BETTER, IN_ROUND)}.get(session_id)
+
+    async def tables(self, _after: str, _limit: int) -> list[TableRow]:
+        return []
 
 
 def instance_row(name: str, boot_no: int) -> InstanceRow:
