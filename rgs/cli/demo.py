@@ -1,4 +1,5 @@
-"""`rgs demo`: plays hundreds of rounds between misbehaving peers, and proves them from files alone.
+"""`rgs demo`: plays hundreds of rounds between misbehaving peers, and an evening at two tables, and proves them from
+files alone.
 
 Every part is real: a new home (`rgs init`), `rgs simulate` and `rgs serve` as processes, gRPC with certificates,
 `rgs export`, then `certify replay` and `rgs reconcile` over the files alone. It reconciles once while the faults are
@@ -18,8 +19,10 @@ from rgs.cli.options import new_app
 from rgs.core.errors import InvalidFieldError, RgsError
 from rgs.devkit.client import CallError
 from rgs.devkit.demo.demo import FOLDER, GAMES, ROUNDS, SESSIONS, SESSIONS_MAX, SESSIONS_MIN, play_and_prove
+from rgs.devkit.demo.evening import PLAYERS_MIN
 from rgs.devkit.demo.evidence import claim
 from rgs.devkit.demo.report import Steps
+from rgs.devkit.demo.tables import PLAYERS, PLAYERS_MAX
 from rgs.devkit.terminal.terminal import open_console
 
 app = new_app()
@@ -31,6 +34,9 @@ def demo(
     sessions: Annotated[
         int, typer.Option(help="Concurrent sessions, both games together.", min=SESSIONS_MIN, max=SESSIONS_MAX)
     ] = SESSIONS,
+    players: Annotated[
+        int, typer.Option(help="Players at the table with one hand for all.", min=PLAYERS_MIN, max=PLAYERS_MAX)
+    ] = PLAYERS,
     home: Annotated[Path, typer.Option(help="The folder of the evidence; made anew.", file_okay=False)] = FOLDER,
 ) -> int:
     """Play between misbehaving peers; replay, reconcile and audit it, from files alone; show what is proved."""
@@ -44,7 +50,7 @@ def demo(
     steps = Steps(console)
     with claim(home) as evidence:
         try:
-            play_and_prove(evidence, steps, rounds, sessions)
+            play_and_prove(evidence, steps, rounds, sessions, players)
         except (RgsError, CallError) as error:
             steps.failed(error, evidence)
             return 1

@@ -54,4 +54,7 @@ def report(home: Path, found: Home) -> None:
     print(f"Take offline now:    {home / 'keys' / ROOT_KEY} (signs node keys; the server never needs it)")
     print(f"Keep apart:          {home / 'kek'} from every copy of {home / 'store'} (it opens the sealed decks)")
     option = "" if home == HOME else f" --home {home}"
-    print(f"Next:                `rgs serve{option}` to serve, `rgs demo` to see a whole game verified")
+    print(
+        f"Next:                `rgs serve{option}` to serve, then `rgs play{option}`: its lobby offers to set up tables"
+    )
+    print("                     `rgs demo` to see whole games verified")

@@ -1,15 +1,16 @@
 """`rgs play`: plays by hand in a terminal against a running server, and verifies every signed statement.
 
-It is a small player's front end in English, Italian and German (`rgs.devkit.terminal.i18n`). It shows the server's
-views, sends decisions, and checks each statement that it gets (`rgs.devkit.terminal.proof`). It stops playing in a
-session whose statements do not verify. The next start offers a session that was left open again. With piped input it
-reads lines instead of keys; when the input ends it leaves, and the session stays open at the server.
+It is a small player's front end in English, Italian and German (`rgs.devkit.terminal.i18n`), with a lobby, games for
+one player, and tables. It shows the server's views, sends decisions, and checks each statement that it gets
+(`rgs.devkit.terminal.proof`). It stops playing in a session whose statements do not verify. The next start offers a
+session that was left open again. With piped input it reads lines instead of keys; when the input ends it leaves, and
+the session stays open at the server.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
 import typer
@@ -18,11 +19,15 @@ from rgs.cli.options import HOME, HomeOption, new_app, note
 from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, UnavailableError
 from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of
-from rgs.devkit.terminal.game_screen import GameScreen, LeftError
+from rgs.devkit.shipped_tables import SHIPPED_TABLES, set_up, shipped_table
+from rgs.devkit.terminal.game_screen import GameScreen
 from rgs.devkit.terminal.history_screen import HistoryScreen
-from rgs.devkit.terminal.i18n import LANGUAGES, Choice, language_of, load_words
+from rgs.devkit.terminal.i18n import LANGUAGES, language_of, load_words
+from rgs.devkit.terminal.key_path import Keys
+from rgs.devkit.terminal.lobby_screen import Chosen, Lobby
 from rgs.devkit.terminal.prompt import Prompt
-from rgs.devkit.terminal.proof import Keys
+from rgs.devkit.terminal.session_screen import LeftError
+from rgs.devkit.terminal.table_game import TableGame
 from rgs.devkit.terminal.terminal import InputEndedError, Keyboard, open_console
 from rgs.node.config import Config, check_address
 from rgs.node.files import check_fingerprint
@@ -31,8 +36,10 @@ from rgs.node.keyring import ROOT_FINGERPRINT, read_fingerprint
 from rgs.v1.catalog_pb2 import Game, ListGamesRequest
 from rgs.v1.common_pb2 import SESSION_STATUS_OPEN, SessionView
 from rgs.v1.session_pb2 import ListSessionsRequest
+from rgs.v1.table_pb2 import TableEntry
 
 PARTY: Final = "demo-operator"
+ADMIN: Final = "demo-admin"
 PLAYER: Final = "demo-player"
 INTERRUPTED: Final = 130
 
@@ -42,7 +49,10 @@ app = new_app()
 
 @app.command()
 def play(
-    game: Annotated[str | None, typer.Option(help="uth-solo or casino-holdem; without it you can choose.")] = None,
+    game: Annotated[
+        str | None, typer.Option(help="A game for one player: uth-solo or casino-holdem; without it you can choose.")
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="A table, by its id in the lobby.")] = None,
     player: Annotated[str, typer.Option(help="The player's pseudonym.")] = PLAYER,
     server: Annotated[str | None, typer.Option(help="HOST:PORT; default: the home's server.")] = None,
     party: Annotated[str, typer.Option(help="The operator; its certificate must be in the home.")] = PARTY,
@@ -64,7 +74,7 @@ def play(
     with client, Keyboard(console, prompt=words.texts["say.prompt"]) as keyboard:
         prompt = Prompt(console, keyboard, words)
         try:
-            return _play(client, prompt, game, player, _fingerprint(config, root), history=history)
+            return _play(client, prompt, config, (game, table), player, _fingerprint(config, root), history=history)
         except OutcomeUnknownError as error:
             raise UnavailableError(f"no answer from {client.address}: {error.message}; does the server run?") from None
         except CallError as error:
@@ -72,33 +82,78 @@ def play(
             return 1
 
 
-def _play(client: Client, prompt: Prompt, game: str | None, player: str, root: str | None, *, history: bool) -> int:
+def _play(
+    client: Client,
+    prompt: Prompt,
+    config: Config,
+    wanted: tuple[str | None, str | None],
+    player: str,
+    root: str | None,
+    *,
+    history: bool,
+) -> int:
+    """`wanted`: a game or a table, both None if the person is to choose. `root`: the root's fingerprint."""
     games = {one.ruleset.id: one for one in client.call(client.catalog.ListGames, ListGamesRequest()).games}
     keys = Keys(client, root)
-    words = prompt.words
     try:
         if history:
             HistoryScreen(client, prompt, keys, games, player).browse()
             return 0
         left_open = _resumed(client, prompt, player)
-        chosen = left_open.ruleset.id if left_open is not None else game or _chosen(prompt, games)
-        if chosen not in games:
-            note(f"rgs: {words('say.no_game', game=chosen, games=', '.join(_solo(games)))}")
+        if left_open is not None:
+            wanted = (None, left_open.table) if left_open.table else (left_open.ruleset.id, None)
+        chosen = _chosen(Lobby(client, prompt, games, _admin(config, client.address)), prompt, games, *wanted)
+        if chosen is None:
             return 1
-        screen = GameScreen(client, prompt, keys, games, chosen)
+        screen: GameScreen | TableGame
+        if isinstance(chosen, TableEntry):
+            screen, table = TableGame(client, prompt, keys, games, chosen), chosen.table
+        else:
+            screen, table = GameScreen(client, prompt, keys, games, chosen.ruleset.id), ""
         if left_open is not None:
             screen.resume(left_open.session_id)
         else:
-            screen.open(player)
+            screen.open(player, table)
         screen.run()
     except (InputEndedError, LeftError):
         if not history:
-            prompt.say("", words("say.stays_open"))
+            prompt.say("", prompt.words("say.stays_open"))
         return 0
     except KeyboardInterrupt:
-        prompt.say("", words("say.interrupted"))
+        prompt.say("", prompt.words("say.interrupted"))
         return INTERRUPTED
     return 1 if screen.is_broken else 0
+
+
+def _chosen(
+    lobby: Lobby, prompt: Prompt, games: Mapping[str, Game], game: str | None, table: str | None
+) -> Chosen | None:
+    """The game or the table, named or picked in the lobby; None, with a note, if there is none of that name."""
+    words = prompt.words
+    if table is not None:
+        tables = lobby.tables()
+        if table not in tables:
+            note(f"rgs: {words('lobby.no_table', table=table, tables=', '.join(tables) or '-')}")
+        return tables.get(table)
+    if game is None:
+        return lobby.choose()
+    if game not in games:
+        solo = ", ".join(name for name, one in games.items() if not one.table_only)
+        note(f"rgs: {words('say.no_game', game=game, games=solo)}")
+    return games.get(game)
+
+
+def _admin(config: Config, address: str) -> Callable[[], None] | None:
+    """Has the development admin of the home set up the shipped tables. None where the home has no key of it."""
+    identity = ClientIdentity.of_party(config, ADMIN)
+    if not identity.key.is_file():
+        return None
+
+    def set_up_tables() -> None:
+        with Client(address, identity) as admin:
+            set_up(admin, map(shipped_table, SHIPPED_TABLES), "DEVELOPMENT_SET_UP")
+
+    return set_up_tables
 
 
 def _resumed(client: Client, prompt: Prompt, player: str) -> SessionView | None:
@@ -113,17 +168,6 @@ def _resumed(client: Client, prompt: Prompt, player: str) -> SessionView | None:
         if prompt.choose("resume", "ignore", default="resume") == "resume":
             return session
     return None
-
-
-def _chosen(prompt: Prompt, games: Mapping[str, Game]) -> str:
-    """The game that the person picks from the list."""
-    choices = {name: Choice(str(number), f"{games[name].name} ({name})") for number, name in enumerate(_solo(games), 1)}
-    prompt.say(*map(str, choices.values()))
-    return prompt.pick(choices, default=next(iter(choices)))
-
-
-def _solo(games: Mapping[str, Game]) -> list[str]:
-    return [name for name, one in games.items() if not one.table_only]
 
 
 def _fingerprint(config: Config, given: str | None) -> str | None:

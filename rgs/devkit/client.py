@@ -32,6 +32,7 @@ from rgs.v1.catalog_pb2_grpc import CatalogServiceStub
 from rgs.v1.history_pb2_grpc import HistoryServiceStub
 from rgs.v1.play_pb2_grpc import PlayServiceStub
 from rgs.v1.session_pb2_grpc import SessionServiceStub
+from rgs.v1.table_pb2_grpc import TableAdminServiceStub, TableServiceStub
 from rng.entropy import EntropySource
 
 TIMEOUT_S: Final = 10.0
@@ -120,6 +121,8 @@ class Client:
         self.audit = AuditServiceStub(self.channel)
         self.admin = AdminServiceStub(self.channel)
         self.catalog = CatalogServiceStub(self.channel)
+        self.tables = TableServiceStub(self.channel)
+        self.table_admin = TableAdminServiceStub(self.channel)
 
     def request_id(self) -> str:
         """A new UUID (RFC 9562 version 4)."""
@@ -212,11 +215,11 @@ class StreamRounds(UnaryRounds):
             raise refusal_of(error) from None
         except StopIteration:
             self._drop()
-            raise _made_here(grpc.StatusCode.UNAVAILABLE, "the server ended the stream") from None
+            raise made_here(grpc.StatusCode.UNAVAILABLE, "the server ended the stream") from None
         if response.request_id != request_id:
-            raise _made_here(grpc.StatusCode.DATA_LOSS, "the answer is that of another request")
+            raise made_here(grpc.StatusCode.DATA_LOSS, "the answer is that of another request")
         if response.HasField("error"):
-            raise _error(response.error)
+            raise error_of(response.error)
         return response
 
     def _drop(self) -> None:
@@ -243,15 +246,17 @@ def refusal_of(error: grpc.RpcError) -> CallError:
     call = cast("grpc.Call", error)  # the library raises an object that is both; its stubs do not say so
     status = from_call(call)
     if status is None:  # from the transport, not from our server
-        return _made_here(call.code(), call.details() or "no answer")
-    return _error(status)
+        return made_here(call.code(), call.details() or "no answer")
+    return error_of(status)
 
 
-def _made_here(code: grpc.StatusCode, message: str) -> CallError:
-    return _error(Status(code=code.value[0], message=message))
+def made_here(code: grpc.StatusCode, message: str) -> CallError:
+    """An error of the way, which no server has sent."""
+    return error_of(Status(code=code.value[0], message=message))
 
 
-def _error(status: Status) -> CallError:
+def error_of(status: Status) -> CallError:
+    """The error that a status says; OutcomeUnknownError if it says that nobody has answered."""
     code = next((code for code in grpc.StatusCode if code.value[0] == status.code), grpc.StatusCode.UNKNOWN)
     error = CallError(status, code)
     if code in _UNANSWERED or error.reason in _UNANSWERED_REASONS:

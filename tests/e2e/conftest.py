@@ -13,7 +13,7 @@ from tests.support.process.served import rgs
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The evidence of a small demo that went well; tests only read it."""
     folder = tmp_path_factory.mktemp("demo") / "evidence"
-    done = rgs("demo", "--home", str(folder), "--rounds", "20", "--sessions", "4")
+    done = rgs("demo", "--home", str(folder), "--rounds", "20", "--sessions", "4", "--players", "5")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     (folder.parent / "said.txt").write_text(done.stdout, "utf-8")

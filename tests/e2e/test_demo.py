@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -43,12 +43,44 @@ from tests.support.process.served import PARTY, rgs, serving
 __all__ = ["logcheck"]
 
 
+AT_TABLES = 5 + 7
+"""The players of the small demo at its two tables, one session each."""
+
+
+def test_what_went_wrong_at_the_tables_is_in_the_record(folder: Path) -> None:
+    """The counts of the report, found again in the exported statements alone."""
+    said = (folder.parent / "said.txt").read_text("utf-8")
+    assert "2 left before red, bets returned; 2 after it" in said
+    assert "2 seats taken over by another device, 2 pauses" in said
+    assert "1 round void by two admins" in said
+    bodies: dict[str, list[dict[str, Any]]] = {}
+    for line in (folder / "statements.jsonl").read_bytes().splitlines():
+        kind, body = parse_statement(parse_envelope(parse_line(line).envelope))
+        bodies.setdefault(kind.name, []).append(body)
+    assert [body["status"] for body in bodies["table_final"]].count("void") == 1
+    assert {body["table"] for body in bodies["table_round"]} == {"uth-online", "uth-seven-box"}
+    ends = [window["end"] for body in bodies["table_final"] for window in body["windows"]]
+    assert ends.count("paused") == 2
+    automatic = sum(action["by"] == "timer" for body in bodies["seat_final"] for action in body["actions"])
+    rows = re.findall(r"^ +uth-(?:online|seven-box) +3 +(\d+) +(\d+) +(\d) ", said, re.MULTILINE)
+    assert sum(int(seats) for seats, _, _ in rows) == len(bodies["seat_final"]) == len(bodies["seat_opening"])
+    assert sum(int(count) for _, count, _ in rows) == automatic >= 6  # the silent and the gone, in three windows
+    assert [void for _, _, void in rows] == ["0", "1"]
+    voids = [body for body in bodies["seat_final"] if body["status"] == "void"]
+    assert all(body["staked_minor"] == body["returned_minor"] for body in voids)
+
+
 def test_it_says_what_it_did(folder: Path) -> None:
     said = (folder.parent / "said.txt").read_text("utf-8")
-    assert "40 rounds verified, 0 failed, ANCHORED (development keys)" in said
-    assert "40 in rounds, 0 discarded, 0 unknown" in said
-    assert "40 rounds listed" in said
-    assert "97 statements over gRPC" in said  # 4 sessions of 4 statements, a purchase more, 40 rounds of 2
+    assert "46 rounds verified, 0 failed, ANCHORED (development keys)" in said
+    assert "46 in rounds, 0 discarded, 0 unknown" in said
+    seats = int(re.findall(r"at the tables meanwhile: 6 rounds with (\d+) seats", said)[0])
+    assert (
+        6 <= seats <= AT_TABLES * 3 - 4
+    )  # in the first round one does not bet, in the second one leaves; at each table
+    assert f"{40 + seats} rounds listed" in said
+    # 4 sessions of 4 statements, a purchase more, 40 rounds of 2; then those of the tables, 3 for each of their rounds
+    assert f"{97 + 4 * AT_TABLES + 2 * seats + 6 * 3} statements over gRPC" in said
     assert "owed to 2, 1 debits without an answer" in said
     assert re.search(r"again +\d+ requests sent again", said)
     assert "All of it holds." in said
@@ -59,9 +91,9 @@ def test_the_evidence_verifies_by_itself(folder: Path, capsys: pytest.CaptureFix
     root = (folder / "root.fingerprint").read_text("ascii").strip()
     files = [str(folder / "statements.jsonl"), "--keys", str(folder / "keys.json"), "--root", root]
     assert certify_replay(files) == 0
-    assert capsys.readouterr().out.endswith("40 rounds verified, 0 failed, ANCHORED\n")
+    assert capsys.readouterr().out.endswith("46 rounds verified, 0 failed, ANCHORED\n")
     kept = json.loads((folder / "replay.jsonl").read_text("utf-8"))["summary"]
-    assert (kept["rounds_verified"], kept["sessions"], kept["draws_in_rounds"]) == (40, 4, 40)
+    assert (kept["rounds_verified"], kept["sessions"], kept["draws_in_rounds"]) == (46, 4 + AT_TABLES, 46)
     assert (folder / "home" / "store" / "rgs.db").is_file()
     assert '"event":"listening"' in (folder / "home" / "log" / "rgs.log").read_text("ascii")
 
@@ -108,13 +140,14 @@ def test_printed_command_audits_the_log_again_from_the_files_alone_and_over_http
         finally:
             server.terminate()
     assert again.stdout.endswith("\nPASSED SELF-WITNESSED ANCHORED\n"), again.stdout + again.stderr
-    assert "rounds       40 verified, 0 failed, 0 open" in again.stdout
+    assert "rounds       46 verified, 0 failed, 0 open" in again.stdout
 
 
 def test_a_log_that_is_not_what_was_played_stops_the_demo(folder: Path, tmp_path: Path) -> None:
     document = json.loads((folder / "log.json").read_bytes())
-    rounds = [cast("PlayedRound", None)] * 10  # they are counted
-    sessions = [PlayedSession("", "", SessionView(), rounds) for _ in range(4)]
+    rounds = [cast("PlayedRound", None)] * 46  # they are counted
+    sessions = [PlayedSession("", "", SessionView()) for _ in range(4 + AT_TABLES)]
+    sessions[0].rounds += rounds
     demo_log.verify_audit(document, sessions)
     for name in ("rounds_verified", "rounds_failed", "rounds_open", "sessions", "draws_in_rounds", "lines"):
         summary = {**document["summary"], name: document["summary"][name] + 1}
@@ -148,7 +181,7 @@ def test_faults_of_both_peers_were_committed_and_repeats_had_their_effect_once(f
         assert [line for line in lines if line.startswith("faults")] == ["faults on", "faults off"]
     rows = list(csv.DictReader((folder / "wallet.csv").read_text("utf-8").splitlines()))
     ids = [row["transaction_id"] for row in rows]
-    assert len(ids) == len(set(ids)) == 4 * 2 + 1
+    assert len(ids) == len(set(ids)) == (4 + AT_TABLES) * 2 + 1
     assert {row["status"] for row in rows} == {"accepted"}
 
 
@@ -184,13 +217,13 @@ def test_the_next_demo_begins_anew_and_its_failure_says_what_and_where(
     again = tmp_path / "evidence"
     shutil.copytree(folder, again)
     monkeypatch.setattr(devkit_demo, "verify_audit", lacks_an_entry)
-    assert run_app(demo.app, "demo", ["--home", str(again), "--rounds", "2", "--sessions", "3"]) == 1
+    assert run_app(demo.app, "demo", ["--home", str(again), "--rounds", "2", "--sessions", "3", "--players", "5"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "✗ the log of player-uth-solo-1 lacks an entry" in said
     assert "look at" in said
     assert "rgs.log" in said
     assert "All of it holds" not in said
-    assert json.loads((again / "replay.jsonl").read_text("utf-8"))["summary"]["rounds_verified"] == 4
+    assert json.loads((again / "replay.jsonl").read_text("utf-8"))["summary"]["rounds_verified"] == 10
     for name in ("root.fingerprint", "log.vkey"):
         assert (again / name).read_text() != (folder / name).read_text()
 
@@ -202,7 +235,12 @@ def test_a_server_that_does_not_start_is_told_of(tmp_path: Path, monkeypatch: py
         return load_config(home)
 
     monkeypatch.setattr(devkit_demo, "load_config", loses_the_key)
-    assert run_app(demo.app, "demo", ["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"]) == 1
+    assert (
+        run_app(
+            demo.app, "demo", ["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3", "--players", "5"]
+        )
+        == 1
+    )
     assert "server key" in (tmp_path / "demo" / "server.txt").read_text("utf-8")
 
 
@@ -217,7 +255,12 @@ def test_a_server_that_dies_in_between_is_told_of(
 
     monkeypatch.setattr(devkit_demo, "ServerProcess", Mortal)
     monkeypatch.setattr("rgs.devkit.client.PAUSES_S", (0.01,))
-    assert run_app(demo.app, "demo", ["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3"]) == 1
+    assert (
+        run_app(
+            demo.app, "demo", ["--home", str(tmp_path / "demo"), "--rounds", "2", "--sessions", "3", "--players", "5"]
+        )
+        == 1
+    )
     said = " ".join(capsys.readouterr().out.split())
     assert "✗ the server ended with status -9 while it was needed; last line of its output: rgs: listening" in said
 
@@ -293,11 +336,8 @@ def test_credits_that_are_owed_and_should_not_be_are_seen(played: Played) -> Non
 
 def test_a_reconciliation_that_is_not_clean_is_seen(folder: Path, played: Played) -> None:
     report = json.loads((folder / "reconciliation" / "report.json").read_bytes())
-    sessions = [
-        replace(session, rounds=session.rounds * 5) for session in played.sessions
-    ] * 2  # as many as in the demo
-    for session in sessions:
-        del session.rounds[10:]
+    sessions = [replace(played.sessions[0], rounds=[]) for _ in range(4 + AT_TABLES)]  # as many as in the demo
+    sessions[0].rounds += (played.sessions[0].rounds * 12)[:46]
     verify_clean(Found(0, report), sessions)
 
     def refused(match: str, status: int = 0, **changed: object) -> None:
@@ -309,7 +349,7 @@ def test_a_reconciliation_that_is_not_clean_is_seen(folder: Path, played: Played
     refused("rejected is 1", rejected=1)
     refused("owed is {'EUR': 1}", owed={"EUR": 1})
     refused("expected is", status=2)
-    refused("expected is", verification={**report["verification"], "rounds_verified": 39})
+    refused("expected is", verification={**report["verification"], "rounds_verified": 45})
     refused("expected is", verification={**report["verification"], "sessions": 3})
     refused("expected is", key_path={**report["key_path"], "anchored": False})
     refused("a source is missing", inputs=report["inputs"][1:])

@@ -168,8 +168,8 @@ BECOME_ITS_SESSION = (
 class Terminal:
     """A pseudo terminal of 80 columns with the client in it, so that Ctrl-C reaches it as a signal."""
 
-    def __init__(self, served: Served, player: str) -> None:
-        arguments = ["--home", str(served.home), "--server", served.address, "--player", player, *HOLDEM]
+    def __init__(self, served: Served, player: str, options: tuple[str, ...] = HOLDEM) -> None:
+        arguments = ["--home", str(served.home), "--server", served.address, "--player", player, *options]
         self._file, theirs = pty.openpty()
         self._process = subprocess.Popen(
             [sys.executable, "-c", BECOME_ITS_SESSION, sys.executable, "-m", "rgs", "play", *arguments],

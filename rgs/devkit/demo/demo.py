@@ -1,4 +1,5 @@
-"""Play hundreds of rounds on a new server between two misbehaving peers, then prove all of them.
+"""Play hundreds of rounds, and an evening at two tables, on a new server between two misbehaving peers; then prove all
+of them.
 
 Each part is a process of its own: `rgs init`, `rgs simulate`, `rgs serve`, `rgs export`; then, over files alone,
 `certify replay`, `rgs reconcile` and `certify log`. All files stay in the evidence folder
@@ -20,12 +21,14 @@ from typing import Any, Final
 from rgs.core.amounts import format_money
 from rgs.devkit.client import CallError, Client, ClientIdentity
 from rgs.devkit.demo.checks import verify_export, verify_history, verify_keys, verify_owed, verify_wallet
+from rgs.devkit.demo.evening import Admins
 from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import audit_log, start_witness, verify_audit
 from rgs.devkit.demo.peers import SILENT_REGULATOR, SILENT_WALLET, Peers, start_peers
 from rgs.devkit.demo.player import CURRENCY, DemoError, DemoPlayer, PlayedSession, verify_figures
 from rgs.devkit.demo.reconcile import Found, open_breaks, reconcile, run_command, verify_clean, write_receipts
 from rgs.devkit.demo.report import Proof, Steps, report
+from rgs.devkit.demo.tables import ADMIN, SECOND_ADMIN, Tables, verify_shared
 from rgs.devkit.processes.server import ServerProcess
 from rgs.node.config import load_config
 from rgs.node.files import PUBLIC_MODE, write_new
@@ -64,10 +67,12 @@ class Part:
             self.player.make_ready()
 
 
-def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int) -> None:
+def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int, players: int) -> None:
     """Run the whole demo, one line for each step. DemoError or CallError if a part fails."""
     with steps.step("development CA, certificates, keys and store"):
         run_command("rgs", "init", "--home", str(evidence.home))
+        second = ("--role", "admin", "--party", SECOND_ADMIN, "--issue")  # a void takes two
+        run_command("rgs", "party", "add", *second, "--home", str(evidence.home))
         config = load_config(evidence.home)
         root = read_fingerprint(config.keys)
         write_new(evidence.keys, read_bundle(config.keys), PUBLIC_MODE)
@@ -87,20 +92,25 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
             for process in (server, *peers):
                 process.verify_running()
 
-        client = running.enter_context(Client(server.address, ClientIdentity.of_party(config, PARTY)))
+        client, *admins = (
+            running.enter_context(Client(server.address, ClientIdentity.of_party(config, party)))
+            for party in (PARTY, ADMIN, SECOND_ADMIN)
+        )
         parts = _parts(client, rounds, sessions, verify_running)
         try:
-            midway, listed = _live(client, evidence, steps, peers, parts, root)
+            with steps.step("two tables, set up by an admin"):
+                tables = running.enter_context(Tables(client, Admins(*admins), players, verify_running))
+            midway, listed = _live(client, evidence, steps, peers, parts, tables, root)
         except CallError:
             verify_running()  # its error says more
             raise
         with steps.step("all stopped by SIGTERM, last statement signed and witnessed"):
             for process in (server, witness, *peers):
                 process.stop()
-    played = [session for part in parts for session in part.player.sessions]
+    played = _sessions(parts, tables)
     with steps.step("export of the statements") as step:
         run_command("rgs", "export", "--home", str(evidence.home), "--out", str(evidence.statements))
-        compared = verify_export(evidence.statements, played)
+        compared = verify_export(evidence.statements, played) + verify_shared(evidence.statements, tables.shared)
         step.what = f"export of the statements, {compared} compared with those received"
     with steps.step("wallet compared with the sessions"):
         moved_minor = verify_wallet(config.home / AT_HOME, played)
@@ -117,15 +127,19 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int)
         verify_audit(audit, played)
         step.what = f"audit of the transparency log, {audit['checkpoint']['size']} entries"
     faults = sum((peer.faults() for peer in peers), Counter[str]())
-    repeats = sum(part.player.repeats for part in parts)
+    repeats = sum(player.repeats for player in (*(part.player for part in parts), *tables.players))
     proof = Proof(compared, listed, moved_minor, replay, midway, end, audit, faults, repeats)
-    report(steps.console, evidence, played, proof, root)
+    report(steps.console, evidence, played, tables, proof, root)
 
 
 def _live(
-    client: Client, evidence: Evidence, steps: Steps, peers: Peers, parts: Sequence[Part], root: str
+    client: Client, evidence: Evidence, steps: Steps, peers: Peers, parts: Sequence[Part], tables: Tables, root: str
 ) -> tuple[Found, int]:
     """The steps while the server runs. Returns the reconciliation midway, and the number of rounds in the histories."""
+    count = len(tables.players)
+    with steps.step(f"{count} players open, buy and sit down at them, peers at fault", count) as step:
+        tables.sit_down(step.advance)
+    tables.begin()  # it goes on beside the next steps
     before = sum(part.before for part in parts)
     with steps.step(f"{before} rounds in {len(parts)} sessions at once, peers at fault", before) as step:
         _together(parts, Part.play_before, step.advance)
@@ -143,19 +157,29 @@ def _live(
         _together(playing, lambda part, reported: part.player.play_on(part.rounds, reported))
         more = sum(part.player.played for part in parts) - before
         step.what = f"regulator silent: {more} rounds played on"
+    with steps.step("the evening at the tables ends") as step:
+        tables.finish()
+        happened = tables.counts()
+        step.what = f"at the tables meanwhile: {happened['rounds']} rounds with {happened['seats']} seats"
     with steps.step("reconciliation of the files so far") as step:
-        midway = open_breaks(evidence, root, peers, [session for part in parts for session in part.player.sessions])
+        midway = open_breaks(evidence, root, peers, _sessions(parts, tables))
         step.what = f"reconciliation of the files so far: {midway.open_breaks} breaks open"
     left = sum(part.rounds - part.player.played for part in parts)
     with steps.step(f"faults off: asked again, {left} rounds more, all closed", left) as step:
         for peer in peers:
             peer.behave()
         _together(parts, _finish, step.advance)
+        tables.leave()
         verify_owed(client, [])
-    played = [session for part in parts for session in part.player.sessions]
+    played = _sessions(parts, tables)
     with steps.step("keys and histories compared with what is known"):
         verify_keys(client, evidence.keys)
         return midway, verify_history(client, played)
+
+
+def _sessions(parts: Sequence[Part], tables: Tables) -> list[PlayedSession]:
+    """All sessions so far; those at the tables come last."""
+    return [*(session for part in parts for session in part.player.sessions), *tables.sessions]
 
 
 def _finish(part: Part, reported: Callable[[], None]) -> None:

@@ -42,7 +42,7 @@ def verify_figures(
     """DemoError naming the first figure that was found otherwise, or not at all: of those of the sessions that were
     played, and the further ones.
     """
-    rounds = sum(len(session.rounds) for session in sessions)
+    rounds = rounds_of(sessions)
     due = {
         "rounds_verified": rounds,
         "rounds_failed": 0,
@@ -55,6 +55,13 @@ def verify_figures(
     for name, value in due.items():
         if found.get(name) != value:
             raise DemoError(f"{what}: {name} is {found.get(name)}, expected is {value}")
+
+
+def rounds_of(sessions: Sequence[PlayedSession]) -> int:
+    """The number of rounds that were dealt: all seats of a table's round are one round."""
+    at_tables = [session for session in sessions if session.view.table]
+    solo = sum(len(session.rounds) for session in sessions) - sum(len(session.rounds) for session in at_tables)
+    return solo + len({round_.view.round_id for session in at_tables for round_ in session.rounds})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,8 @@ class DemoPlayer:
     _: KW_ONLY
     by_stream: bool
     on_silence: Callable[[], None] = lambda: None
+    table: str = ""
+    """The table to play at; empty in solo play."""
     sessions: list[PlayedSession] = field(default_factory=list, init=False)
     played: int = field(default=0, init=False)
     repeats: int = field(default=0, init=False)
@@ -207,7 +216,7 @@ class DemoPlayer:
         time.sleep(PAUSE_S)
 
     def _open(self) -> None:
-        request = self.client.requests.open(self.game, self.player, CURRENCY, f"{self.player}.{self.game}")
+        request = self.client.requests.open(self.game, self.player, CURRENCY, f"{self.player}.{self.game}", self.table)
         answer = self._ask(self.client.sessions.OpenSession, request)
         session = PlayedSession(self.game, self.player, answer.session, others=[answer.statement])
         session.expect(bool(answer.session.regulator_session_id), "has no id of the regulator")

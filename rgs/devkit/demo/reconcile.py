@@ -19,7 +19,7 @@ from rgs.adapters.embedded.books import receipt_line
 from rgs.core.reconcile.classes import MEANINGS, BreakClass
 from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.peers import Peers
-from rgs.devkit.demo.player import DemoError, PlayedSession
+from rgs.devkit.demo.player import DemoError, PlayedSession, rounds_of
 from rgs.node.files import PUBLIC_MODE, make_folder, write_new
 
 COMMAND_S: Final = 300
@@ -91,7 +91,7 @@ def command(evidence: Evidence, root: str, out: Path | None = None) -> list[str]
 def verify_clean(found: Found, sessions: Sequence[PlayedSession]) -> None:
     """DemoError unless all books were read and agree about everything played."""
     document = found.document
-    rounds = sum(len(session.rounds) for session in sessions)
+    rounds = rounds_of(sessions)
     due = {"verdict": "clean", "open": 0, "rejected": 0, "owed": {}}
     for name, value in due.items():
         if document[name] != value:

@@ -24,6 +24,7 @@ from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import command as log_command
 from rgs.devkit.demo.player import CURRENCY, PlayedSession
 from rgs.devkit.demo.reconcile import Found, command
+from rgs.devkit.demo.tables import Tables
 from rgs.devkit.terminal.screen import table_of
 
 _STEP_WIDTH: Final = 68
@@ -108,11 +109,22 @@ class DemoStep:
         self._progress.advance(self._task)
 
 
-def report(console: Console, evidence: Evidence, sessions: Sequence[PlayedSession], proof: Proof, root: str) -> None:
-    """The tables at the end."""
+def report(
+    console: Console,
+    evidence: Evidence,
+    sessions: Sequence[PlayedSession],
+    tables: Tables,
+    proof: Proof,
+    root: str,
+) -> None:
+    """What was played and what is proved."""
     console.print()
-    console.print(_games(sessions))
+    console.print(_games([session for session in sessions if not session.view.table]))
+    console.print()
+    console.print(_evenings(tables))
     console.print(Text("     So few rounds say nothing about the return of the games.", "dim"))
+    console.print()
+    console.print(_rows(" ", *_happened(tables.counts())))
     for table in (_sample(sessions[0]), _breaks(proof), _proved(proof, root)):
         console.print()
         console.print(table)
@@ -141,15 +153,41 @@ def _games(sessions: Sequence[PlayedSession]) -> Table:
 
 def _add_game(table: Table, sessions: Sequence[PlayedSession], together: str = "") -> None:
     rounds = [round_ for session in sessions for round_ in session.rounds]
-    amounts = [sum(getattr(session.view, name) for session in sessions) for name in ("staked_minor", "returned_minor")]
     table.add_row(
         "",
         Text(together, "bold") if together else sessions[0].view.game_name,
         str(len(rounds)),
         str(sum(round_.has_folded for round_ in rounds)),
         str(sum(round_.has_side_bet for round_ in rounds)),
-        *(format_money(amount, CURRENCY).removesuffix(f" {CURRENCY}") for amount in amounts),
+        *_amounts(sessions),
     )
+
+
+def _evenings(tables: Tables) -> Table:
+    figures = ("rounds", "seats", "automatic", "void", f"staked {CURRENCY}", f"returned {CURRENCY}")
+    table = table_of("   ", "table", right=figures)
+    for evening in tables.evenings:
+        counts = (str(evening.counts[name]) for name in ("rounds", "seats", "automatic", "void"))
+        sessions = [session for player in evening.players for session in player.sessions]
+        table.add_row("", evening.table, *counts, *_amounts(sessions))
+    return table
+
+
+def _happened(counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """What went wrong at the tables."""
+    yield (
+        "at tables",
+        f"{counts['left before red']} left before red, bets returned; {counts['left after red']} after it",
+    )
+    yield "", f"{counts['devices replaced']} seats taken over by another device, {counts['pauses']} pauses"
+    yield "", f"{counts['late']} bets or decisions too late, {counts['void']} round void by two admins"
+
+
+def _amounts(sessions: Sequence[PlayedSession]) -> Iterator[str]:
+    """What the sessions have staked, and what was returned."""
+    for name in ("staked_minor", "returned_minor"):
+        amount = sum(getattr(session.view, name) for session in sessions)
+        yield format_money(amount, CURRENCY).removesuffix(f" {CURRENCY}")
 
 
 def _sample(session: PlayedSession) -> Table:

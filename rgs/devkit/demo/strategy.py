@@ -10,6 +10,7 @@ Stakes come from counters, so that two demos differ in their cards alone. Decisi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from rgs.core.cards import parse_card, rank_of
@@ -29,6 +30,17 @@ def stakes(game: str, number: int, largest_ante_minor: int) -> dict[str, int]:
     bets = {"ante": ante_minor}
     if number % SIDE_BET_EVERY == 0 and ante_minor < largest_ante_minor - SIDE_BET_MINOR:
         bets[SIDE_BET[game]] = SIDE_BET_MINOR
+    return bets
+
+
+def table_stakes(limits: Mapping[str, int], number: int) -> dict[str, int]:
+    """The bets of a round at a table: once or twice the least ante, and every third time the least trips.
+
+    `limits`: the least stake of each bet there.
+    """
+    bets = {"ante": limits["ante"] * (1 + number % 2)}
+    if number % SIDE_BET_EVERY == 0:
+        bets["trips"] = limits["trips"]
     return bets
 
 

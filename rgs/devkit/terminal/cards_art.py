@@ -41,6 +41,14 @@ def card_text(card: str, *, plain: bool = False) -> Text:
     return Text(rank + (suit if plain else _SYMBOLS[suit]), "bold red" if suit in _RED else "bold")
 
 
+def cards_text(cards: Sequence[str], places: int, *, plain: bool = False) -> Text:
+    """Cards in a line, then a sign for each empty place up to `places`."""
+    text = Text()
+    for card in cards:
+        text.append(card_text(card, plain=plain)).append(" ")
+    return text.append(" ".join("-" if plain else "·" for _ in range(places - len(cards))), "dim")
+
+
 def hand_text(name: str, cards: Sequence[str], *, plain: bool = False) -> Text:
     """The name of a hand, and the five cards that count."""
     text = Text(name, "bold").append("  ", "")

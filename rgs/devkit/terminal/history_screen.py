@@ -19,8 +19,9 @@ from rgs.core.times import format_date, format_time
 from rgs.devkit.client import CallError, Client
 from rgs.devkit.terminal.cards_art import card_text
 from rgs.devkit.terminal.i18n import Choice
+from rgs.devkit.terminal.key_path import Keys
 from rgs.devkit.terminal.prompt import Prompt
-from rgs.devkit.terminal.proof import Keys, RoundProof
+from rgs.devkit.terminal.proof import RoundProof
 from rgs.devkit.terminal.screen import line, table_of
 from rgs.v1 import history_pb2 as pb
 from rgs.v1.catalog_pb2 import Game
@@ -145,17 +146,17 @@ class HistoryScreen:
         ]
 
     def _steps(self, proof: RoundProof, record: pb.RoundRecord) -> list[str]:
-        words, body = self._prompt.words, proof.final.body
+        words, body, revealed = self._prompt.words, proof.final.body, proof.revealed
         root, instance = f"{self._keys.root[:_HASH_SHOWN]}…", proof.opening.body["instance"]
         steps = [words("proof.step.key", root=root, instance=instance)]
         if proof.opening.key.development:
             steps.append(words("proof.step.development"))
         steps.append(words("proof.step.session", count=proof.links))
-        if "transcript" in body:
+        if "transcript" in revealed:
             plain = self._prompt.screen.plain
-            top = " ".join(card_text(card, plain=plain).plain for card in body["deck"][:_DECK_SHOWN])
+            top = " ".join(card_text(card, plain=plain).plain for card in revealed["deck"][:_DECK_SHOWN])
             steps += [
-                words("proof.step.commitment", count=len(body["transcript"]) // 2),
+                words("proof.step.commitment", count=len(revealed["transcript"]) // 2),
                 words("proof.step.transcript", cards=top),
                 words("proof.step.cards"),
             ]

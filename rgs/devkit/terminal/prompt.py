@@ -6,13 +6,20 @@ decides on the letter of each. Two choices with the same letter are a ValueError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rich.console import Console, RenderableType
 
 from rgs.devkit.terminal.i18n import Choice, Words
 from rgs.devkit.terminal.screen import Screen, line
 from rgs.devkit.terminal.terminal import Keyboard
+
+TICK_S: Final = 1.0
+"""How often a screen with a running clock is drawn."""
+_HOME: Final = "\x1b[H"
+_CLEAR_LINE: Final = "\x1b[K"
+_CLEAR_BELOW: Final = "\x1b[J"
 
 
 class Prompt:
@@ -22,7 +29,7 @@ class Prompt:
         self._console = console
         self._keyboard = keyboard
         self.words = words
-        self.screen = Screen(words, plain=not console.encoding.lower().startswith("utf"))
+        self.screen = Screen(words, plain=not console.encoding.lower().startswith("utf"), width=console.width)
         self._notes: list[RenderableType] = []
 
     # --- showing ------------------------------------------------------------------------------------------------------
@@ -45,6 +52,52 @@ class Prompt:
         """Show the notes, once."""
         self.say(*self._notes)
         self._notes = []
+
+    def take_notes(self) -> list[RenderableType]:
+        """The notes, once."""
+        notes, self._notes = self._notes, []
+        return notes
+
+    def frame(self, parts: Sequence[tuple[int, RenderableType]]) -> None:
+        """Show the parts as the whole screen, in a terminal over the last one. Where they need more lines than it has,
+        those with the highest numbers are left out, the first ones first; 0 stays.
+        """
+        if not self._console.is_terminal:
+            self.say(*(part for _, part in parts))
+            return
+        shown = [(number, self._rendered(part)) for number, part in parts]
+        while (spare := max(number for number, _ in shown)) and _lines(shown) >= self._console.height:
+            del shown[[number for number, _ in shown].index(spare)]
+        text = "".join(text for _, text in shown).replace("\n", f"{_CLEAR_LINE}\n")
+        self._console.file.write(f"{_HOME}{text}{_CLEAR_BELOW}")
+        self._console.file.flush()
+
+    def _rendered(self, part: RenderableType) -> str:
+        with self._console.capture() as captured:
+            self.say(part)
+        return captured.get()
+
+    # --- live questions -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_live(self) -> bool:
+        """Whether keys can be waited for beside other things: in a terminal."""
+        return self._keyboard.is_terminal
+
+    def listen(self, choices: Mapping[str, Choice], default: str, wake: int) -> str:
+        """In a terminal: the name of the choice whose key is pressed within a second. Empty if there was none, another
+        key, or something to read at the file `wake`. InputEndedError.
+        """
+        names = {choice.key: name for name, choice in choices.items()}
+        if len(names) < len(choices):
+            raise ValueError(f"two choices have one letter: {' '.join(map(str, choices.values()))}")
+        if default:
+            names["\n"] = default
+        return names.get(self._keyboard.listen(wake, TICK_S), "")
+
+    def forget_ahead(self) -> None:
+        """Discard the keys that were pressed before: they were not meant for what is shown next."""
+        self._keyboard.forget_ahead()
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -70,3 +123,7 @@ class Prompt:
         self.clear()
         self.say(content, "")
         self.choose("back", default="back")
+
+
+def _lines(shown: Sequence[tuple[int, str]]) -> int:
+    return sum(text.count("\n") for _, text in shown)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -21,12 +21,14 @@ from rgs.core.amounts import format_money
 from rgs.core.replay.reading import Statement
 from rgs.core.times import format_time
 from rgs.devkit.client import CallError
-from rgs.devkit.terminal.cards_art import CARD_ROWS, draw_cards, format_elapsed, hand_text
+from rgs.devkit.terminal.cards_art import CARD_ROWS, cards_text, draw_cards, format_elapsed, hand_text
 from rgs.devkit.terminal.i18n import Choice, Words
 from rgs.v1 import common_pb2 as pb
 from rgs.v1.catalog_pb2 import Game, Paytable, ReturnFigure
 
 WIDTH: Final = 80
+NARROW: Final = 60
+"""Below this width the parts of a screen stand one below the other."""
 _STYLES: Final = {"WIN": "green", "LOSE": "dim"}
 _HOLE_CARDS: Final = 2
 _BOARD: Final = 5
@@ -35,35 +37,42 @@ _BOARD: Final = 5
 class Screen:
     """The screens in one language; `plain` if only ASCII can be shown."""
 
-    def __init__(self, words: Words, *, plain: bool) -> None:
+    def __init__(self, words: Words, *, plain: bool, width: int = WIDTH) -> None:
         self.words = words
         self.plain = plain
+        self.width = min(width, WIDTH)
+        self.is_narrow = self.width < NARROW
 
     # --- a session and its round --------------------------------------------------------------------------------------
 
     def header(self, session: pb.SessionView, round_: pb.RoundView | None) -> Panel:
         """The head of every screen: R-1 (ids and game shown), R-3 (balance shown), F-3 (contents of the screen)."""
-        ids, money = Table.grid(expand=True), Table.grid(expand=True)
-        ids.add_row(
+        ids = (
             self._named("session_id", session.regulator_session_id),
-            self._named("participation_id", session.regulator_participation_id or "-", justify="right"),
+            self._named("participation_id", session.regulator_participation_id or "-"),
         )
-        money.add_row(
+        money = (
             self._named("balance", format_money(session.balance_minor, session.currency), "bold"),
             self._named("net", format_money(session.net_position_minor, session.currency, signed=True)),
-            self._named("time", format_elapsed(session.elapsed_ms)),
-            self._named("round", round_.game_code if round_ is not None else "-", justify="right"),
+        )
+        time = self._named("time", format_elapsed(session.elapsed_ms))
+        code = self._named("round", (round_.game_code if round_ is not None else "") or "-")
+        rows = (
+            (*ids, _spread(*money), _spread(time, code))
+            if self.is_narrow
+            else (_spread(*ids), _spread(*money, time, code))
         )
         regulator = self.words("head.test_regulator" if session.test_regulator else "head.regulator")
         ruleset = session.ruleset
+        rules = f"{ruleset.id} {ruleset.version} · {session.jurisdiction.id}"
         return Panel(
-            Group(ids, money),
+            Group(*rows),
             title=f"[bold]{session.game_name}[/]",
             title_align="left",
-            subtitle=f"[dim]{ruleset.id} {ruleset.version} · {session.jurisdiction.id} · {regulator}[/]",
+            subtitle=f"[dim]{rules if self.is_narrow else f'{rules} · {regulator}'}[/]",
             subtitle_align="right",
             border_style="dim",
-            width=WIDTH,
+            width=self.width,
         )
 
     def limits_left(self, session: pb.SessionView) -> Iterator[RenderableType]:
@@ -79,7 +88,24 @@ class Screen:
             yield line(self.words("say.limits", limits=", ".join(left)), "dim")
 
     def felt(self, round_: pb.RoundView, family: str, currency: str) -> Group:
-        """Cards, hands and bets of the round: eight rows."""
+        """Cards, hands, bets and commitment of the round."""
+        bets = self.bets(round_, family, currency)
+        commitment = f"{self.words('felt.commitment')} {round_.commitment.hex()}"
+        return Group(self.cards(round_, family), bets, line(commitment, "dim"))
+
+    def bets(self, round_: pb.RoundView, family: str, currency: str) -> Padding:
+        """The bets of the round, and their sum."""
+        bets = Text()
+        for bet in round_.bets:
+            amount = format_money(bet.amount_minor, currency)
+            bets.append(f"{self.words.bet(family, bet.bet)} ", "dim").append(amount).append("   ")
+        bets.append(f"{self.words('felt.staked')} ", "dim").append(format_money(round_.staked_minor, currency), "bold")
+        return Padding(bets, (0, 0, 0, 2))
+
+    def cards(self, round_: pb.RoundView, family: str) -> Group:
+        """Cards and hands of the round: six rows, or four or five in a narrow terminal."""
+        if self.is_narrow:
+            return self._narrow_cards(round_, family)
         is_open, plain = round_.status == pb.ROUND_STATUS_OPEN, self.plain
         dealer = draw_cards(round_.dealer_cards, _HOLE_CARDS, face_down=is_open, plain=plain)
         board = draw_cards(round_.board, _BOARD, plain=plain)
@@ -93,13 +119,23 @@ class Screen:
             for row in range(CARD_ROWS)
         ]
         rows += [Text.assemble(_label(you, row, width), mine[row], "  ", hands[row]) for row in range(CARD_ROWS)]
-        bets = Text("  ")
-        for bet in round_.bets:
-            amount = format_money(bet.amount_minor, currency)
-            bets.append(f"{self.words.bet(family, bet.bet)} ", "dim").append(amount).append("   ")
-        bets.append(f"{self.words('felt.staked')} ", "dim").append(format_money(round_.staked_minor, currency), "bold")
-        commitment = Text.assemble((f"  {self.words('felt.commitment')} {round_.commitment.hex()}", "dim"))
-        return Group(*rows, bets, commitment)
+        return Group(*rows)
+
+    def _narrow_cards(self, round_: pb.RoundView, family: str) -> Group:
+        """The same in lines: `board  K♠ 10♥ 2♦`."""
+        the_dealer = self.words.known(f"game.{family}.dealer", "dealer")
+        the_board, you = self.words("felt.board"), self.words("felt.you")
+        width = max(cell_len(name) for name in (the_dealer, the_board, you)) + 2
+        table = Table.grid()
+        for name, cards, places, hand in (
+            (the_dealer, round_.dealer_cards, _HOLE_CARDS, round_.dealer_hand),
+            (the_board, round_.board, _BOARD, pb.Hand()),
+            (you, round_.hole_cards, _HOLE_CARDS, round_.player_hand),
+        ):
+            table.add_row(Text(f"{name:<{width}}", "dim"), cards_text(cards, places, plain=self.plain))
+            if hand.category:
+                table.add_row("", hand_text(self.words.known(f"hand.{hand.category}", hand.category), (), plain=True))
+        return Group(Padding(table, (0, 0, 0, 2)))
 
     def decisions(self, round_: pb.RoundView, family: str, currency: str) -> Iterator[RenderableType]:
         """The legal actions with their cost, and the reason if one is not available."""
@@ -131,18 +167,19 @@ class Screen:
             became = Text(self.words.known(f"result.{result}", "?"), _STYLES.get(result, ""))
             bet = Text(self.words.bet(family, row.bet), "dim")
             table.add_row(" ", bet, Text(stake, justify="right"), became, back)
-        return Group(self._headline(round_, family, currency), table)
+        return Group(Padding(self.headline(round_, family, currency), (0, 0, 0, 2)), table)
 
     def action(self, family: str, action: pb.Action.ValueType) -> Choice:
         """Key and word of a decision in this game."""
         return self.words.action(family, pb.Action.Name(action).removeprefix("ACTION_"))
 
-    def _headline(self, round_: pb.RoundView, family: str, currency: str) -> Text:
+    def headline(self, round_: pb.RoundView, family: str, currency: str) -> Text:
+        """The winner, and what the round brought."""
         if round_.status == pb.ROUND_STATUS_VOID:
-            return Text(f"  {self.words('outcome.void')}", "bold yellow")
+            return Text(self.words("outcome.void"), "bold yellow")
         the_dealer = self.words.known(f"game.{family}.the_dealer", "the dealer")
         key = f"outcome.{pb.Outcome.Name(round_.outcome).removeprefix('OUTCOME_')}"
-        text = Text("  ", "bold")
+        text = Text("", "bold")
         text.append(self.words(key if self.words.has(key) else "outcome.ended", dealer=the_dealer))
         if round_.outcome != pb.OUTCOME_FOLD and not round_.dealer_qualifies:
             # In the middle of a sentence the article has a small first letter.
@@ -226,8 +263,8 @@ class Screen:
 
     # --- parts --------------------------------------------------------------------------------------------------------
 
-    def _named(self, name: str, value: str, style: str = "", *, justify: Literal["left", "right"] = "left") -> Text:
-        return Text.assemble((f"{self.words(f'head.{name}')} ", "dim"), (value, style), justify=justify)
+    def _named(self, name: str, value: str, style: str = "") -> Text:
+        return Text.assemble((f"{self.words(f'head.{name}')} ", "dim"), (value, style))
 
     def _hand(self, who: str, hand: pb.Hand, width: int) -> Text:
         if not hand.category:
@@ -239,6 +276,16 @@ class Screen:
 def line(text: str, style: str = "") -> Padding:
     """A line of text; its continuation lines are indented alike."""
     return Padding(Text(text, style), (0, 0, 0, 2))
+
+
+def _spread(*parts: Text) -> Table:
+    """One line, its parts spread over the width; the last one stands at the right."""
+    table = Table.grid(expand=True)
+    for _ in parts[1:]:
+        table.add_column()
+    table.add_column(justify="right")
+    table.add_row(*parts)
+    return table
 
 
 def table_of(*left: str, right: Iterable[str] = ()) -> Table:

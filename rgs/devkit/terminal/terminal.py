@@ -7,6 +7,7 @@ An arrow key does not count as a letter. The end of input is an InputEndedError.
 from __future__ import annotations
 
 import os
+import select
 import sys
 import termios
 import tty
@@ -41,25 +42,25 @@ class Keyboard:
         self._console = console
         self._prompt = prompt
         self._source = sys.stdin if source is None else source
-        self._is_terminal = self._source.isatty()
+        self.is_terminal = self._source.isatty()
         self._before: list[Any] = []
 
     def __enter__(self) -> Self:
-        if self._is_terminal:
+        if self.is_terminal:
             self._before = termios.tcgetattr(self._source.fileno())
             tty.setcbreak(self._source.fileno(), termios.TCSADRAIN)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_terminal:
+        if self.is_terminal:
             termios.tcsetattr(self._source.fileno(), termios.TCSADRAIN, self._before)
 
     def key(self, allowed: str, default: str = "") -> str:
         """Read one of the `allowed` letters; Enter, or an empty line, is the default if there is one."""
         while True:
-            self._forget_ahead()
+            self.forget_ahead()
             self._console.print("[bold]>[/] ", end="")
-            pressed = (self._pressed() if self._is_terminal else self._line()[:1]).lower() or default
+            pressed = (self._pressed() if self.is_terminal else self._line()[:1]).lower() or default
             self._console.print(pressed if pressed.isprintable() else "", highlight=False, markup=False)
             if pressed and pressed in allowed:
                 return pressed
@@ -67,21 +68,29 @@ class Keyboard:
 
     def line(self, question: str, default: str) -> str:
         """Read a line; an empty one is the default."""
-        self._forget_ahead()
-        if self._is_terminal:
+        self.forget_ahead()
+        if self.is_terminal:
             termios.tcsetattr(self._source.fileno(), termios.TCSADRAIN, self._before)
         try:
             self._console.print(f"{question} [dim]\\[{default}][/] ", end="")
             answer = self._line()
         finally:
-            if self._is_terminal:
+            if self.is_terminal:
                 tty.setcbreak(self._source.fileno(), termios.TCSADRAIN)
-        if not self._is_terminal:
+        if not self.is_terminal:
             self._console.print(answer, highlight=False, markup=False)
         return answer or default
 
-    def _forget_ahead(self) -> None:
-        if self._is_terminal:
+    def listen(self, wake: int, timeout_s: float) -> str:
+        """In a terminal: the key that is pressed, a line feed for Enter. Empty once there is something to read at the
+        file `wake`, or the time is over. InputEndedError.
+        """
+        ready, _, _ = select.select([self._source, wake], [], [], timeout_s)
+        return (self._pressed().lower() or "\n") if self._source in ready else ""
+
+    def forget_ahead(self) -> None:
+        """Discard the keys that a terminal has read ahead."""
+        if self.is_terminal:
             termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
 
     def _line(self) -> str:

@@ -26,7 +26,9 @@ from rgs.devkit.terminal.i18n import (
     verify_words,
 )
 from rgs.service.play import catalog
+from rgs.service.tables.dealer import DEALER_LINES
 from rgs.v1.common_pb2 import Action, BetResult, DecidedBy, Outcome, Phase, RoundStatus
+from rgs.v1.table_pb2 import TableState
 
 RGS = Path(rgs.__file__).parent
 OTHERS = [language for language in LANGUAGES if language != REFERENCE]
@@ -169,6 +171,9 @@ def test_there_is_a_word_for_all_that_a_server_can_say(words: Words) -> None:
     wanted |= {f"check.{check.number}" for check in CHECKS}
     wanted |= {f"error.{reason}" for reason in ERRORS} | {f"error.{reason}" for reason in reasons(RgsError)}
     wanted |= {f"game.{game}.{name}" for game in FAMILIES for name in ("dealer", "the_dealer")}
+    wanted |= {f"table.state.{name}" for name in names(TableState, "TABLE_STATE_")}
+    wanted |= {f"table.ended.{name}" for name in ("LEFT", "BARRED", "CLOSED", "NOT_SEATED")}  # SeatView.ended
+    wanted |= {f"dealer_says.{code}" for code in DEALER_LINES.values()}
     assert wanted - set(words.texts) == set()
 
 
@@ -190,7 +195,8 @@ def test_every_paytable_row_and_floor_has_a_name(words: Words) -> None:
 SPOKEN = re.compile(r"""(?:words|_words|texts)(?:\(|\[|\.known\(|\.has\()\s*f?["']([a-z_.]+)""")
 """Where the client says something: the key, or its constant beginning."""
 SAID_BY_NAME = re.compile(
-    r"^(hand|row|phase|check|error|floor|unavailable|result|outcome|game|head|past\.status|rules)\."
+    r"^(hand|row|phase|check|error|floor|unavailable|result|outcome|game|head|past\.status|rules|table\.state|table\.ended"
+    r"|dealer_says)\."
 )
 """Tables whose rows are named by what the server says; that the server says them is another test's."""
 
@@ -218,6 +224,11 @@ MENUS = (
     ("resume", "ignore"),
     ("older", "newer", "back"),
     ("verify", "back"),
+    ("set_up", "more", "first", "refresh"),
+    ("stand", "back"),
+    ("take_over", "leave"),
+    ("sit", "history", "leave"),
+    ("place", "take_back", "bets", "message", "top_up", "history", "statements", "rules", "leave", "wait"),
 )
 
 
@@ -228,11 +239,23 @@ def test_choices_of_one_menu_have_different_keys(words: Words, menu: tuple[str, 
     assert all(len(key) == 1 and key.isascii() and key.islower() for key in keys)
 
 
+def is_table_game(ruleset_id: str) -> bool:
+    return load_ruleset(ruleset_id).table_only
+
+
 @pytest.mark.parametrize("game", sorted(FAMILIES))
 def test_decisions_have_different_keys_beside_leaving(words: Words, game: str) -> None:
     prefix = f"game.{game}.action."
     keys = [words.action(game, key.removeprefix(prefix)).key for key in words.texts if key.startswith(prefix)]
     keys += [words.choice("leave").key, words.choice("refresh").key]
+    assert len(set(keys)) == len(keys) >= 4
+
+
+@pytest.mark.parametrize("game", sorted({load_ruleset(one).family for one in SHIPPED_RULESETS if is_table_game(one)}))
+def test_decisions_at_a_table_have_different_keys_beside_all_else(words: Words, game: str) -> None:
+    prefix = f"game.{game}.action."
+    keys = [words.action(game, key.removeprefix(prefix)).key for key in words.texts if key.startswith(prefix)]
+    keys += [words.choice(name).key for name in ("message", "statements", "rules", "leave", "wait")]
     assert len(set(keys)) == len(keys) >= 4
 
 
