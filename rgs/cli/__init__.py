@@ -32,6 +32,7 @@ _LATER: Final = {
     "demo": "Play between misbehaving peers; replay, reconcile and audit it; show what is proved.",
     "play": "Play by hand against a running server, and see every round verified.",
     "call": "Call one method of the server, JSON in and out.",
+    "tables": "Configure, open, pause and watch over tables that players share.",
     "simulate": "Run a wallet or a regulator's system that makes the faults of a plan.",
     "witness": "Watch transparency logs and cosign their checkpoints.",
     "conformance": "Check a wallet or a regulator's gateway against the contract.",

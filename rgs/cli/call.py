@@ -32,7 +32,7 @@ from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownE
 from rgs.node.config import check_address
 from rgs.node.home import open_home
 from rgs.service.callers import Role
-from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2
+from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2, table_pb2
 
 CONTRACT: Final = (
     session_pb2,
@@ -42,6 +42,7 @@ CONTRACT: Final = (
     catalog_pb2,
     admin_pb2,
     reconciliation_pb2,
+    table_pb2,
     health_pb2,
 )
 DETAILS: Final = error_details_pb2

@@ -205,7 +205,7 @@ def test_what_is_not_installed_is_said_and_what_is_broken_is_raised(
         part("broken_part", "x")
 
 
-@pytest.mark.parametrize("name", ["call", "conformance", "demo", "play", "simulate"])
+@pytest.mark.parametrize("name", ["call", "conformance", "demo", "play", "simulate", "tables"])
 def test_a_command_of_the_devkit_is_refused_in_one_line_by_the_launcher(name: str, tmp_path: Path) -> None:
     """The launcher imports measured software alone, and the devkit is not part of it."""
     done = subprocess.run(isolated_command(name), cwd=tmp_path, capture_output=True, text=True, check=False)
