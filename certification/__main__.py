@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "collusion": "what shared cards are worth at boxes, and whether the record shows it (docs/collusion.md)",
     "dispute": "verify and show the file of a complaint",
     "dossier": "run the whole certification and bundle it, signed; or verify such a bundle (docs/dossier.md)",
     "log": "verify a transparency log and all its records (docs/verify.md)",
@@ -34,6 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """A command is the `main(argv)` of the module of its name, or of its home, below; it returns the exit status."""
 
 HOMES: Final[Mapping[str, str]] = {
+    "collusion": "collusion.command",
     "dossier": "dossier.command",
     "rtp": "rtp.command",
     "rng": "statistics.battery.command",

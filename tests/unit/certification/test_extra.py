@@ -18,7 +18,7 @@ sys.modules.update(dict.fromkeys(sys.argv[1].split(","), None))
 from certification.__main__ import main
 sys.exit(main(sys.argv[2:]))
 """
-NEEDING = ("dossier", "monitor", "rng", "rtp", "simulate", "sp800-22", "strategy")
+NEEDING = ("collusion", "dossier", "monitor", "rng", "rtp", "simulate", "sp800-22", "strategy")
 
 
 def certify(missing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
