@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import draws, history, log, machine, memory, proofs, windows
+from bench import draws, history, log, machine, memory, proofs, tables, windows
 from bench.database import CpuSeconds, database
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table
 from bench.homes import export_lines, make_home, serving
 from rgs.store.address import PostgresAddress
 
 RESULTS: Final = Path(__file__).with_name("results.json")
-PARTS: Final = ("draw", "replay", "log", "play", "history", "memory")
-QUICK_PARTS: Final = ("draw", "replay", "log", "play")
+PARTS: Final = ("draw", "replay", "log", "play", "tables", "history", "memory")
+QUICK_PARTS: Final = ("draw", "replay", "log", "play", "tables")
 MEMORY_S: Final = 120
 QUICK_MEMORY_S: Final = 20
 DRAW_BLOCK_S: Final = 0.1
@@ -49,6 +49,7 @@ class Plan:
     memory_s: float
     statements: int
     lags: int
+    is_quick: bool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         memory_s=arguments.seconds or (QUICK_MEMORY_S if arguments.quick else MEMORY_S),
         statements=log.QUICK_STATEMENTS if arguments.quick else log.STATEMENTS,
         lags=log.QUICK_LAGS if arguments.quick else log.LAGS,
+        is_quick=arguments.quick,
     )
     arguments.folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
@@ -98,6 +100,9 @@ def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
     if "play" in parts:
         with database() as (address, database_s):
             figures += asyncio.run(_play(folder, plan, address, database_s, emit))
+    if "tables" in parts:
+        figures += asyncio.run(tables.run(folder / "tables", plan.repeats, quick=plan.is_quick, emit=emit))
+        shutil.rmtree(folder / "tables")
     if "history" in parts:
         figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, plan.pool, emit))
         shutil.rmtree(folder / "history")
