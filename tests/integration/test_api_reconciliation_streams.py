@@ -37,6 +37,8 @@ from tests.support.api.submitting import (
 )
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.slow
+
 # --- hostile streams --------------------------------------------------------------------------------------------------
 
 

@@ -286,7 +286,7 @@ def test_many_ranges_need_several_scopes_and_few_rows_at_a_time(cli: Cli, monkey
 def test_the_longest_scope_fits_a_statement() -> None:
     name, number = "n" * 64, 10**18 - 1
     instances = {f"{at:03d}".ljust(64, "n"): number for at in range(export.SCOPE_INSTANCES)}
-    sessions = {f"{at:026d}": number for at in range(export.SCOPE_SESSIONS)}
+    sessions = {f"{at:026d}": (number, number) for at in range(export.SCOPE_SESSIONS)}
     plan = export.ExportPlan(instances, sessions, export.SELECTION)
     (line,) = export.scope_lines(plan, Ed25519Signer.from_seed(bytes(32)), NOW_MS)
     _, body = parse_statement(parse_envelope(line.envelope))

@@ -24,7 +24,10 @@ from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import channel_of, info_in, status_in
 from tests.support.process.served import Served, rgs, serving
 
-pytestmark = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no prlimit on this system")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no prlimit on this system"),
+]
 
 
 def channel(served: Served) -> grpc.aio.Channel:

@@ -8,6 +8,8 @@ import socket
 import ssl
 from pathlib import Path
 
+import pytest
+
 from rgs.devkit.client import Client, ClientIdentity
 from rgs.devkit.processes.server import ServerProcess
 from rgs.node.clock import SystemClock
@@ -15,6 +17,8 @@ from rgs.node.config import load_config
 from rgs.node.home import ensure_home
 from rgs.v1.catalog_pb2 import ListGamesRequest
 from rng.entropy import EntropySource
+
+pytestmark = pytest.mark.slow
 
 EACH = 250
 PARTY = "demo-operator"

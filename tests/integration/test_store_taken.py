@@ -19,6 +19,8 @@ from rgs.v1 import session_pb2
 from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import ApiHarness, info_in, reason_in, status_in
 
+pytestmark = pytest.mark.slow
+
 
 async def reported_by(harness: ApiHarness, name: str) -> Any:
     return info_in(status_in(await refused(ApiClient(harness.channel(), name).open())))

@@ -94,7 +94,7 @@ def test_the_table_counts_the_files() -> None:
 # --- looked up ---
 
 EXAMPLES = {
-    "ruleset": ("uth-seven-box", r"uth-seven-box"),
+    "ruleset": ("uth-online", r"uth-online"),
     "jurisdiction": ("gb-ukgc", r"gb-ukgc"),
     "RPC": ("ResumeRound", r"\b(ResumeRound(Request|Response)?|resume_round)\b"),
     "statement kind": ("participation_end", r"""["']participation_end["']|^transfer = .*\bparticipation_end ="""),
@@ -115,7 +115,7 @@ def test_every_place_of_the_example_is_listed_and_no_other(name: str) -> None:
     assert sorted(path for path in found if not is_listed(path, name)) == []
     ours = [file for file in listed(name) if file.startswith(PRODUCT) and not GENERATED.search(file)]
     surplus = [file for file in ours if not any(re.fullmatch(pattern_of(file), path) for path in found)]
-    assert surplus == (["rgs/core/games/published_returns.toml"] if name == "ruleset" else [])
+    assert surplus == (["rgs/core/games/published.py"] if name == "ruleset" else [])
 
 
 def test_the_examples_are_still_there() -> None:
