@@ -134,10 +134,10 @@ class Dealer:
 
     async def stop(self) -> None:
         """Wait for the steps that are under way."""
-        if self._under_way:
+        while self._under_way:  # a look may begin while others end
             await asyncio.wait(self._under_way.values())
-        for table_id in tuple(self._under_way):
-            self._ended(table_id)
+            for table_id in [table_id for table_id, task in self._under_way.items() if task.done()]:
+                self._ended(table_id)
 
     async def advance(self, table_id: str) -> None:
         """Take the steps of a table that are due now, one after the other."""
