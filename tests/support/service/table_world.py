@@ -353,6 +353,7 @@ class World:
                 await done()
             except RgsError as error:
                 reasons.append(error.reason)
+                await self.harness.sessions.recover()  # as the server does: an operation that a kill cut short
                 await self._played_on(evening)
             else:
                 return
