@@ -13,6 +13,8 @@ from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jur
 from rgs.core.returns.certified import verify_offered
 from rgs.core.rulesets import SHIPPED_RULESETS, Ruleset, load_ruleset
 from rgs.core.sessions import Funding, Session
+from rgs.core.tables.config import TableConfig
+from rgs.core.tables.machine import Clockwork
 from rgs.core.views import RoundView, SessionView, session_view
 from rgs.service.callers import Caller, Role
 from rgs.store.interface import Store
@@ -33,6 +35,10 @@ class GameCatalog:
     def verify_offered(self, ruleset_id: str, jurisdiction_id: str) -> None:
         """GameNotOfferedError unless the game's certified returns meet the jurisdiction's floor."""
         verify_offered(self.rulesets[ruleset_id], self.jurisdictions[jurisdiction_id])
+
+    def clockwork(self, config: TableConfig) -> Clockwork:
+        """What decides when a window of the table ends."""
+        return Clockwork(config.timers, config.early_close, self.rulesets[config.ruleset_id].rules)
 
     def view(self, session: Session, now_ms: int, open_round: RoundView | None = None) -> SessionView:
         """The view of a session under its own rules."""

@@ -124,6 +124,10 @@ class Clockwork:
         """The decision phases, in order."""
         return tuple(self.rules.transitions)
 
+    def phases_to(self, phase: Phase | None) -> tuple[str, ...]:
+        """The decision phases up to this one: a seat that stands in one of them has not decided in it."""
+        return tuple(one.value for one in self.phases[: self.phases.index(phase) + 1]) if phase is not None else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -216,7 +220,7 @@ def take(
     after = replace(table, version=table.version + 1, state=led_to, step_ms=now_ms)
     match step:
         case Step.BEGIN:
-            return _timed(_without_round(after, round_id), now_ms, clockwork.timers.betting_ms)
+            return _timed(without_round(after, round_id), now_ms, clockwork.timers.betting_ms)
         case Step.CLOSE:
             return replace(after, deadline_ms=0)
         case Step.FIX:
@@ -238,7 +242,7 @@ def take(
         case Step.VOID:
             return replace(after, paused_from=None, phase=None)
         case Step.CANCEL | Step.REST | Step.SHUT | Step.OPEN:
-            return replace(_without_round(after), deadline_ms=0)
+            return replace(without_round(after), deadline_ms=0)
         case _:  # DEAL: nothing but the state changes
             return after
 
@@ -278,7 +282,7 @@ def _refusal(table: Table, step: Step, problem: str) -> TableStateError:
     )
 
 
-def _without_round(table: Table, round_id: str = "") -> Table:
+def without_round(table: Table, round_id: str = "") -> Table:
     """The table before a round is fixed: nothing is signed of it, and no malfunction is left."""
     return replace(
         table,

@@ -16,7 +16,7 @@ from rgs.core.limits import headroom_of
 from rgs.core.rounds import Round, RoundStatus
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
-from rgs.core.tables.machine import State, Table
+from rgs.core.tables.machine import State, Table, without_round
 from rgs.core.tables.rows import TableRound, TableRow
 from rgs.core.tables.seating import Sitting, after_actions, seat_in_play, with_defaults
 from rgs.core.tables.tree import SeatTree
@@ -119,19 +119,7 @@ def _idle(row: TableRow, time_ms: int) -> TableRow:
 
 
 def _without_round(table: Table, time_ms: int) -> Table:
-    return replace(
-        _stepped(table, time_ms),
-        state=State.IDLE,
-        phase=None,
-        deadline_ms=0,
-        round_id="",
-        table_round="",
-        deal="",
-        final="",
-        windows=(),
-        paused_from=None,
-        malfunction="",
-    )
+    return replace(without_round(_stepped(table, time_ms)), state=State.IDLE, deadline_ms=0)
 
 
 # --- its rounds -------------------------------------------------------------------------------------------------------

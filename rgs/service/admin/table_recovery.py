@@ -41,12 +41,12 @@ from rgs.core.tables.recovery import (
 )
 from rgs.core.tables.rows import TableRound, TableRow
 from rgs.core.tables.seating import Sitting
-from rgs.core.times import format_time, parse_time
+from rgs.core.times import parse_time
 from rgs.core.values import changed
 from rgs.service.events import EventCode, event_draft
 from rgs.service.game_catalog import GameCatalog
-from rgs.service.play.settlement import stage_count, stage_report
-from rgs.store.changes import Change, Draft, StoreError, VoidProposalEnd
+from rgs.service.play.settlement import seat_ended
+from rgs.store.changes import Change, StoreError, VoidProposalEnd
 from rgs.store.interface import Store, StoreReads
 from rgs.store.recovery import Import
 from rgs.store.table_records import TableConfigKept
@@ -335,7 +335,7 @@ class TableRecovery:
         config = parse_canonical_table_config(
             canonical, rulesets=self.games.rulesets, jurisdictions=self.games.jurisdictions
         )
-        return Clockwork(config.timers, config.early_close, self.games.rulesets[config.ruleset_id].rules)
+        return self.games.clockwork(config)
 
     def _pause(self, row: TableRow, clockwork: Clockwork, fault: str, now_ms: int) -> Change:
         """The malfunction. One that paused the table before may have been ended in the gap: this one counts."""
@@ -411,18 +411,7 @@ class TableRecovery:
             staked_minor=staked_minor,
             returned_minor=staked_minor,
         )
-        after = changed(
-            session,
-            version=session.version + 1,
-            participation=session.participation.give_back(staked_minor),
-            open_round_id="",
-            rounds=session.rounds + 1,
-            last_ms=now_ms,
-        )
-        body = {**seat_void_body(ended, end.seat.bets, None, None), "time": format_time(now_ms)}
-        draft = Draft("seat_final", body, round_id=seat.round_id, seat_no=seat.seat_no)
-        report, counted = stage_report(after, done), stage_count(after, done)
-        await self.store.commit(Change(session=after, round=done, drafts=(draft,), report=report, counted=counted))
+        await self.store.commit(seat_ended(session, done, seat_void_body(ended, end.seat.bets, None, None)))
 
     async def _now(self, row: TableRow) -> int:
         """Now: no window and no decision is later, and the instance that signs had begun."""

@@ -166,6 +166,23 @@ def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) 
     return Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)
 
 
+def seat_ended(session: Session, ended: Round, body: dict[str, Any]) -> Change:
+    """The end of a seat at a table: `ended` is its row as it ends, `body` that of its `seat_final`."""
+    after = changed(
+        session,
+        version=session.version + 1,
+        participation=session.participation.give_back(ended.returned_minor),
+        open_round_id="",
+        rounds=session.rounds + 1,
+        last_ms=ended.end_ms,
+    )
+    draft = Draft(
+        "seat_final", {**body, "time": format_time(ended.end_ms)}, round_id=ended.round_id, seat_no=ended.seat_no
+    )
+    report, counted = stage_report(after, ended), stage_count(after, ended)
+    return Change(session=after, round=ended, drafts=(draft,), report=report, counted=counted)
+
+
 def round_credit(session: Session, credit_id: str, amount_minor: int, round_id: str, now_ms: int) -> Operation:
     """The operation that stays pending until the wallet accepts a signed credit."""
     return Operation(

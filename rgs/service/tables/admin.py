@@ -23,7 +23,7 @@ from rgs.core.errors import (
 from rgs.core.ids import check_ulid
 from rgs.core.rounds import DECK_UNRECOVERABLE, RoundStatus, Void
 from rgs.core.tables.config import TableConfig, parse_table_config
-from rgs.core.tables.machine import Clockwork, State, Step, Table, take
+from rgs.core.tables.machine import State, Step, Table, take
 from rgs.core.tables.rows import TableRow
 from rgs.core.tables.seating import Sitting
 from rgs.core.tables.views import TableEntry
@@ -171,7 +171,7 @@ class TableAdmin(TableOrders):
                     step=Step.RESUME.value,
                 )
             config, round_id = await self.configs.of(row.config), row.table.round_id
-            resumed = take(row.table, Step.RESUME, self._clockwork(config), now_ms)
+            resumed = take(row.table, Step.RESUME, self.games.clockwork(config), now_ms)
             after = replace(row, table=resumed, malfunction_code="")
             event = event_draft(
                 EventCode.ROUND_RESUMED if round_id else EventCode.TABLE_RESUMED,
@@ -213,7 +213,7 @@ class TableAdmin(TableOrders):
                     state=row.table.state.value,
                     step=Step.CANCEL.value,
                 )
-            idle = take(row.table, Step.CANCEL, self._clockwork(config), now_ms)
+            idle = take(row.table, Step.CANCEL, self.games.clockwork(config), now_ms)
             await self._return_bets(row, now_ms)
             after = replace(row, table=idle, config=config.sha256, next_config="", malfunction_code="")
             event = event_draft(
@@ -332,7 +332,7 @@ class TableAdmin(TableOrders):
                 f"table {table_id} is {row.table.state}: a void needs a logged malfunction, which pauses the table",
                 round_id=round_id,
             )
-        take(row.table, Step.VOID, self._clockwork(await self.configs.of(row.config)), now_ms)
+        take(row.table, Step.VOID, self.games.clockwork(await self.configs.of(row.config)), now_ms)
         return row, now_ms
 
     async def _verify_reason(self, row: TableRow, reason: str) -> None:
@@ -348,9 +348,6 @@ class TableAdmin(TableOrders):
         if is_lost != (reason == DECK_UNRECOVERABLE):
             what = "its deck cannot be opened" if is_lost else "its deck can be opened, or is not drawn yet"
             raise InvalidFieldError(f"round {round_id}: {what}", field="reason", value=reason, round_id=round_id)
-
-    def _clockwork(self, config: TableConfig) -> Clockwork:
-        return Clockwork(config.timers, config.early_close, self.games.rulesets[config.ruleset_id].rules)
 
 
 def _refusal(config: TableConfig, name: str, value: object, problem: str) -> TableConfigError:

@@ -19,9 +19,8 @@ import structlog
 
 from rgs.core.clock import Clock
 from rgs.core.errors import NotFoundError, RgsError, RngUnavailableError
-from rgs.core.games.types import Phase
 from rgs.core.tables.config import TableConfig
-from rgs.core.tables.machine import Clockwork, Facts, State, Step, due, take
+from rgs.core.tables.machine import Facts, State, Step, due, take
 from rgs.core.tables.rows import TableRow
 from rgs.service.availability import Availability
 from rgs.service.events import EventCode, event_draft
@@ -57,6 +56,9 @@ DEALER_LINES: Final = {
 CLOCK_UNTRUSTED: Final = "CLOCK_UNTRUSTED"
 WINDOW_OVERRUN: Final = "WINDOW_OVERRUN"
 """Codes of malfunctions that pause a table by themselves; others are the reason of the error that stopped it."""
+
+_BY_TIME: Final = frozenset({Step.OPEN, Step.SHUT, Step.BEGIN, Step.CANCEL, Step.REST})
+"""Steps that come with time, at a table where nothing is at stake: they wait until time is trusted."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -186,11 +188,12 @@ class Dealer:
             await self.seats.finish(row)
             return True
         facts = await self._facts(row, config, now_ms)
-        ruleset = self.games.rulesets[config.ruleset_id]
-        step = due(table, Clockwork(config.timers, config.early_close, ruleset.rules), facts, now_ms)
-        malfunction = self._malfunction(row, step, config)
+        step = due(table, self.games.clockwork(config), facts, now_ms)
+        malfunction = self._malfunction(row, step, facts, config)
         if malfunction:
             step = Step.PAUSE
+        elif step in _BY_TIME and not self.clock.is_trusted:
+            return False
         if step is None:
             await self._rescheduled(row, config, now_ms)
             return False
@@ -204,10 +207,10 @@ class Dealer:
             await self._take(row, config, Step.PAUSE, now_ms, error.reason)
         return True
 
-    def _malfunction(self, row: TableRow, step: Step | None, config: TableConfig) -> str:
+    def _malfunction(self, row: TableRow, step: Step | None, facts: Facts, config: TableConfig) -> str:
         """Why the table must be paused now, a code; empty if it need not be."""
-        state = row.table.state
-        if not self.clock.is_trusted and state in {State.BETTING, State.DECIDING}:
+        is_played = row.table.state is State.DECIDING or (row.table.state is State.BETTING and bool(facts.bets))
+        if is_played and not self.clock.is_trusted:
             return CLOCK_UNTRUSTED
         if step in {Step.FIX, Step.DEAL}:
             try:
@@ -227,7 +230,8 @@ class Dealer:
             case State.OPENING:
                 return Facts(unopened=await store.has_unopened(table.table_id))
             case State.DECIDING if config.early_close:
-                return Facts(undecided=await store.has_undecided(table.round_id, self._phases_to(table.phase, config)))
+                phases = self.games.clockwork(config).phases_to(table.phase)
+                return Facts(undecided=await store.has_undecided(table.round_id, phases))
             case State.SETTLING | State.VOIDING:
                 return Facts(unfinished=await self._has_unended(row))
             case State.RESULT:
@@ -240,11 +244,6 @@ class Dealer:
         if row.table.deal:
             return await self.store.has_unfinished(row.table.round_id)
         return await self.store.has_bets(row.table.table_id)
-
-    def _phases_to(self, phase: Phase | None, config: TableConfig) -> list[str]:
-        """The phases up to this one: a seat that stands in one of them has not decided in it."""
-        phases = list(self.games.rulesets[config.ruleset_id].rules.transitions)
-        return [one.value for one in phases[: phases.index(phase) + 1]] if phase is not None else []
 
     def _is_open(self, row: TableRow, config: TableConfig, now_ms: int) -> bool:
         return not row.is_shut and config.hours.is_open(now_ms)
@@ -320,10 +319,8 @@ class Dealer:
 
     def _stepped(self, row: TableRow, config: TableConfig, step: Step, now_ms: int) -> TableRow:
         """The row after a step, with the time at which to look at it again."""
-        ruleset = self.games.rulesets[config.ruleset_id]
         round_id = self.instance.new_id(now_ms) if step is Step.BEGIN else ""
-        clockwork = Clockwork(config.timers, config.early_close, ruleset.rules)
-        table = take(row.table, step, clockwork, now_ms, round_id=round_id)
+        table = take(row.table, step, self.games.clockwork(config), now_ms, round_id=round_id)
         after = replace(row, table=table, config=config.sha256)
         if step is Step.BEGIN and row.next_config == config.sha256:
             after = replace(after, next_config="")

@@ -23,7 +23,7 @@ from rgs.core.tables.bodies import (
     table_seats_body,
 )
 from rgs.core.tables.config import TableConfig
-from rgs.core.tables.machine import Clockwork, Step, take
+from rgs.core.tables.machine import Step, take
 from rgs.core.tables.rows import TableRound, TableRow
 from rgs.core.tables.seating import Sitting
 from rgs.core.tables.tree import SeatTree
@@ -203,6 +203,5 @@ class TableRounds:
 
     def step(self, row: TableRow, config: TableConfig, step: Step, now_ms: int, *, unopened: int = 0) -> TableRow:
         """The table after a step that another one follows at once. TableStateError."""
-        clockwork = Clockwork(config.timers, config.early_close, self.games.rulesets[config.ruleset_id].rules)
-        table = take(row.table, step, clockwork, now_ms, unopened=unopened)
+        table = take(row.table, step, self.games.clockwork(config), now_ms, unopened=unopened)
         return replace(row, table=table, due_ms=table.step_ms)

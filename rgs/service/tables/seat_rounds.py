@@ -40,7 +40,7 @@ from rgs.core.times import format_time
 from rgs.core.tlog.merkle import leaf_hash
 from rgs.core.values import changed
 from rgs.service.game_catalog import GameCatalog
-from rgs.service.play.settlement import stage_count, stage_report
+from rgs.service.play.settlement import seat_ended
 from rgs.service.tables.decks import TableDecks
 from rgs.store.changes import Change, Draft, Record, SessionRaceError, StoreError, TableMovedError
 from rgs.store.interface import Store
@@ -314,17 +314,7 @@ class _SeatEnd:
             staked_minor=staked_minor,
             returned_minor=returned_minor,
         )
-        after = changed(
-            session,
-            version=session.version + 1,
-            participation=session.participation.give_back(returned_minor),
-            open_round_id="",
-            rounds=session.rounds + 1,
-            last_ms=now_ms,
-        )
-        draft = Draft("seat_final", {**body, "time": format_time(now_ms)}, round_id=row.round_id, seat_no=row.seat_no)
-        report, counted = stage_report(after, done), stage_count(after, done)
-        return Change(session=after, round=done, drafts=(draft,), report=report, counted=counted)
+        return seat_ended(session, done, body)
 
     def _played(self, row: Round) -> _Played:
         """The end of the seat's play. Seats of a shared hand with the same bets and decisions are computed once."""

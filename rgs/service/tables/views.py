@@ -135,7 +135,7 @@ class TableViews:
         rows: dict[str, Round] = {}
         if round_ is not None and table.state in _IN_ROUND | {State.PAUSED}:
             rows = {one.session_id: one for one in await self.store.seats_of_round(round_.round_id, 0, 64)}
-        undecided = self._undecided(row, config)
+        undecided = self.games.clockwork(config).phases_to(table.phase)
         boxes = []
         for number in range(1, config.seats + 1):
             sitter = sitters.get(number)
@@ -160,13 +160,6 @@ class TableViews:
                 )
             )
         return tuple(boxes)
-
-    def _undecided(self, row: TableRow, config: TableConfig) -> frozenset[str]:
-        """The phases in which a seat stands that has not decided in the table's phase."""
-        phases = list(self.games.rulesets[config.ruleset_id].rules.transitions)
-        if row.table.phase is None:
-            return frozenset()
-        return frozenset(one.value for one in phases[: phases.index(row.table.phase) + 1])
 
     # --- what is shown --------------------------------------------------------------------------------------------
 

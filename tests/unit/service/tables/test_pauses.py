@@ -160,6 +160,20 @@ async def test_an_untrusted_clock_pauses_the_table(harness: ServiceHarness) -> N
     assert replay(harness.folder).failures == 0
 
 
+async def test_while_time_is_not_trusted_a_table_without_bets_waits(harness: ServiceHarness) -> None:
+    """Nothing is at stake: it is neither paused nor cancelled, and goes on by itself."""
+    evening = await Evening(harness, "uth-online").open()
+    (sitter,) = await evening.seated("player-1")
+    await sitter.bet(ante=1_000)
+    await sitter.bet()
+    harness.clock.jump(3_600_000)
+    await evening.look()
+    assert await evening.state() is State.BETTING
+    harness.clock.accept()
+    await evening.look()
+    assert await evening.state() is State.IDLE
+
+
 async def test_a_closed_guard_pauses_the_table_before_the_draw(harness: ServiceHarness) -> None:
     evening = await Evening(harness, "uth-online").open()
     (sitter,) = await evening.seated("player-1")
