@@ -47,7 +47,7 @@ def test_from_the_demo_to_the_complaint(folder: Path, tmp_path: Path, capsys: py
     trusted = ["--policy", str(policy), "--root", root]
     keys = ["--keys", str(folder / "keys.json")]
     assert log.main([str(shard), *trusted, *keys, "--state", str(tmp_path / "state")]) == 0
-    assert "40 verified, 0 failed, 0 open" in capsys.readouterr().out
+    assert "46 verified, 0 failed, 0 open" in capsys.readouterr().out
 
     lines = (folder / "statements.jsonl").read_bytes().splitlines()
     bodies = [parse_statement(parse_envelope(parse_line(one).envelope))[1] for one in lines]

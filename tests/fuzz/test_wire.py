@@ -52,6 +52,7 @@ def _accepted(siege: Siege) -> set[str]:
 NEEDS_MORE = {
     *("AddCertificate", "GetRoundRecord", "ListStatements", "SetSwitch"),  # fields that exclude others
     *("CloseSession", "ReleaseReports", "RemoveCertificate", "ResumeRound"),  # a call before it
+    *("CancelBets", "ResumeTable", "VoidTableRound"),  # a table that is paused
     *("Countersign", "GetReport", "ListBreaks", "ResolveBreak"),  # a report
     *("SubmitReceipts", "SubmitRegulatorBook", "SubmitWalletStatement"),  # a stream in its order
 }
@@ -61,7 +62,8 @@ NEEDS_MORE = {
 def test_what_the_siege_takes_for_right_is_let_through(tmp_path: Path) -> None:
     def every_method(runner: Runner, siege: Siege) -> None:
         for method in sorted(REQUESTS):
-            party = min(party for party, role in PARTIES.items() if role in ROLES[method])
+            allowed = {party for party, role in PARTIES.items() if role in ROLES[method]}
+            party = "op-1" if "op-1" in allowed else min(allowed)
             for _ in range(2):  # with a round in play, and with none
                 runner.run(siege.run([Step(party, method, right(REQUESTS[method]))]))
 

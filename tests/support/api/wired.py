@@ -19,17 +19,19 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from google.rpc.status_pb2 import Status
 
-from rgs.api import admin, audit, catalog, history, play, reconciliation, session
+from rgs.api import audit, play, reconciliation, table
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.mapping import Encoder
 from rgs.api.quotas import PartyLimits
+from rgs.api.table_mapping import TableEncoder
 from rgs.cli.reconcile_job import JobInputs, run_job
 from rgs.core.tlog.note import ED25519, format_vkey, note_key
 from rgs.node.clock import SystemClock
 from rgs.node.pki import Issued, fingerprint_of, issue_client, last_ms_of
 from rgs.node.tls_identity import read_certificate
+from rgs.node.wiring import feed_of, methods_of
 from rgs.service.audit.log import PublicLog
 from rgs.service.callers import Role
 from rgs.service.game_catalog import GameCatalog
@@ -68,6 +70,8 @@ REQUESTS: dict[str, Any] = {
 """Every method of the contract and the descriptor of its request."""
 STREAM = play.STREAM_NAME
 FOLLOWED = f"{audit.SERVICE}/StreamEntries"
+WATCH = f"{table.SERVICE}/Watch"
+WATCHED = {WATCH, f"{table.SERVICE}/WatchSeat", f"{table.SERVICE}/WatchLobby"}
 TAKES_STREAM, GIVES_STREAM = (
     {
         f"{service.full_name}/{method.name}"
@@ -114,7 +118,8 @@ class Wire:
 
     def __init__(self, folder: Path, *, limits: PartyLimits = PartyLimits(), **options: Any) -> None:  # noqa: B008
         encoder = Encoder(Catalog(GameCatalog()).list())
-        options = {"clock": ManualClock(now_ms()), "encode": encoder, **options}
+        options = {"clock": ManualClock(now_ms()), **options}
+        options = {"encode": encoder, "table_encode": TableEncoder(encoder), **options}
         self.harness = ServiceHarness(folder, **options)
         for party, role in PARTIES.items():
             at_once(self._allow(party, role))
@@ -125,19 +130,9 @@ class Wire:
         services.certificates.refresh = gate.refresh
         self.gate = gate
         self.calls = Calls(gate, self.harness.clock, encoder.act, self.faults.append, limits=limits)
-        methods: dict[str, Methods] = {
-            catalog.SERVICE: catalog.catalog_methods(services.catalog),
-            session.SERVICE: session.session_methods(services.sessions, encoder),
-            play.SERVICE: play.play_methods(services.play),
-            history.SERVICE: history.history_methods(services.history),
-            audit.SERVICE: audit.audit_methods(
-                services.audit, PublicLog(audit=services.audit, folder=folder / "log", vkey_of=vkey_of)
-            ),
-            admin.SERVICE: admin.admin_methods(
-                services.admin, services.certificates, services.reports, services.outbox, services.monitoring
-            ),
-            reconciliation.SERVICE: self._reconciliations(folder),
-        }
+        log = PublicLog(audit=services.audit, folder=folder / "log", vkey_of=vkey_of)
+        feed = feed_of(services.tables, self.harness.store, self.harness.clock, shared=False)
+        methods = {**methods_of(services, encoder, log, feed), reconciliation.SERVICE: self._reconciliations(folder)}
         self.endpoint = Endpoint(
             listen="127.0.0.1:0",
             tls=Tls(server_certificate().key_pem, server_certificate().certificate_pem, authority().certificate_pem),
@@ -183,7 +178,7 @@ class Wire:
         channel: Any = self.channel(party)
         got: list[bytes] = []
         call: Any
-        if method == STREAM:
+        if method in TAKES_STREAM & GIVES_STREAM:
             call = channel.stream_stream(f"/{method}")()
         elif method in TAKES_STREAM:
             call = channel.stream_unary(f"/{method}")(iter([data]))
@@ -192,14 +187,16 @@ class Wire:
         else:
             call = channel.unary_unary(f"/{method}")(data)
         try:
-            if method == STREAM:
+            if method in TAKES_STREAM & GIVES_STREAM:
                 await call.write(data)
+            if method == STREAM:
                 await call.done_writing()
             if method in GIVES_STREAM:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(1 if _follows(method, data) else None):
+                    async with asyncio.timeout(_follows_s(method, data)):
                         while (part := await call.read()) is not grpc.aio.EOF:
                             got.append(part)
+                call.cancel()
             else:
                 got.append(await call)
         except grpc.aio.AioRpcError as error:
@@ -232,13 +229,14 @@ class Wire:
             )
 
 
-def _follows(method: str, data: bytes) -> bool:
-    """Whether the stream goes on for as long as somebody reads it."""
-    if method != FOLLOWED:
-        return False
-    with contextlib.suppress(DecodeError):
-        return audit_pb2.StreamEntriesRequest.FromString(data).follow
-    return False
+def _follows_s(method: str, data: bytes) -> float | None:
+    """How long to read a stream that goes on for as long as somebody reads it; None for one that ends."""
+    if method in WATCHED:
+        return 0.1
+    if method == FOLLOWED:
+        with contextlib.suppress(DecodeError):
+            return 1 if audit_pb2.StreamEntriesRequest.FromString(data).follow else None
+    return None
 
 
 def _reported(error: grpc.aio.AioRpcError, details: Any) -> Status:

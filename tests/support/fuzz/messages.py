@@ -142,12 +142,12 @@ def steps(draw: Any) -> Step | Repeat:
 
 
 def bytes_of(step: Step, known: Callable[[str, str, int], Any]) -> bytes:
-    """What is sent. `known` gives the values of this server by party, field and number."""
+    """What is sent. `known` gives the values of this server by method, field and number."""
     if isinstance(step.fields, bytes):
         return step.fields
     descriptor = REQUESTS[step.method]
     data: bytes = GetMessageClass(descriptor)(
-        **_resolved(step.party, step.fields, descriptor, known)
+        **_resolved(step.method, step.fields, descriptor, known)
     ).SerializeToString()
     kind, place, extra = step.mutation
     place = min(place, len(data))
@@ -165,14 +165,14 @@ def bytes_of(step: Step, known: Callable[[str, str, int], Any]) -> bytes:
 
 
 def _resolved(
-    party: str, fields: dict[str, Any], descriptor: Any, known: Callable[[str, str, int], Any]
+    method: str, fields: dict[str, Any], descriptor: Any, known: Callable[[str, str, int], Any]
 ) -> dict[str, Any]:
     def value_of(value: Any, field: Any) -> Any:
         if isinstance(value, Known):
-            found = known(party, value.field, value.nth)
+            found = known(method, value.field, value.nth)
             return 1 if field.enum_type is not None and isinstance(found, str) else found
         if isinstance(value, dict):
-            return _resolved(party, value, field.message_type, known)
+            return _resolved(method, value, field.message_type, known)
         if isinstance(value, list):
             return [found for item in value if (found := value_of(item, field)) is not None]
         return value

@@ -23,9 +23,10 @@ from rgs.core.tlog.note import parse_note
 from rgs.node.pki import fingerprint_of
 from rgs.tlog.directory import LogDirectory
 from rgs.tlog.sequencer import Sequencer
-from rgs.v1 import admin_pb2, common_pb2, play_pb2, reconciliation_pb2, session_pb2
-from tests.support.api.wired import STRANGER, STREAM, Money, Till, Wire, certificate
+from rgs.v1 import admin_pb2, common_pb2, play_pb2, reconciliation_pb2, session_pb2, table_pb2
+from tests.support.api.wired import STRANGER, STREAM, WATCH, Money, Till, Wire, certificate
 from tests.support.fuzz.messages import Repeat, Step, bytes_of
+from tests.support.fuzz.table_besieged import TABLE, TABLE_ADMIN, TABLE_NAME, BesiegedTable
 from tests.support.service.harness import ACCOUNT_MINOR, KEK, NODE_KEY, key_bundle
 from tests.support.service.leaks import dressed
 from tests.support.service.oracles import verify_books
@@ -49,6 +50,8 @@ REFUSALS = {
 """How a call may end while nothing is broken: never INTERNAL, UNKNOWN, DATA_LOSS, and never UNAVAILABLE."""
 MOVES = {f"{SESSION}BuyParticipation", f"{SESSION}EndParticipation", f"{PLAY}StartRound", f"{PLAY}Act", STREAM}
 """What may move the money of a session of the caller's; opening and closing move none."""
+LOOKED_AT = {f"{TABLE_ADMIN}ConfigureTable", f"{TABLE}PlaceBets", f"{TABLE}Decide", f"{TABLE}Leave", WATCH}
+"""After these the dealer looks at the table, and may open or end the round of who sits there."""
 VOIDS = f"{ADMIN}ApproveVoid"
 KNOWN_TOO = {"request_id", "operator", "reason", "session_id", "round_id", "kind", "round_no", "amount_minor", "player"}
 RECONCILED = {"seconds", "nanos", "time"} | {
@@ -88,6 +91,8 @@ class Siege:
             signer=NODE_KEY,
             delay_ms=60_000,
         )
+        self.table = BesiegedTable(self.wire, self._request_id)
+        await self.table.start()
 
     async def stop(self) -> None:
         """The end: everything adds up, and nothing was told."""
@@ -115,6 +120,7 @@ class Siege:
         idle, _ = await self._seat("op-1", f"idle-{self._number}", start=False)
         foreign, _ = await self._seat("op-2", f"foreign-{self._number}", start=True)
         views = (mine, idle, foreign)
+        self._secrets += await self.table.begin(f"seat-{self._number}", plays=bool(self._number % 2))
         rounds = [view.open_round.round_id for view in views if view.open_round.round_id]
         for round_id in rounds:
             round_ = await self.wire.harness.store.round(round_id)
@@ -152,6 +158,7 @@ class Siege:
             "resume_token": ["", "cDEuMQ"],
             "origin": [published.origin, "", "log.example/2020h1"],
             "bet": ["ante", "trips", "blind"],
+            "table": ["", TABLE_NAME],
         }
 
     async def _seat(self, party: str, player: str, *, start: bool) -> tuple[Any, bytes]:
@@ -186,8 +193,10 @@ class Siege:
 
     # --- what is drawn ----------------------------------------------------------------------------------------------
 
-    def known(self, party: str, field: str, nth: int) -> Any:
+    def known(self, method: str, field: str, nth: int) -> Any:
         """The nth value of this server for a field; None where the field is left out."""
+        if method.startswith((TABLE, TABLE_ADMIN)) and field in (of_table := self.table.known(method, nth)):
+            return of_table[field]
         stands = self.till.stands(self._known["session_id"][0])
         numbers = {
             "round_no": stands["round_no"] + 1,
@@ -238,6 +247,7 @@ class Siege:
     async def _step(self, step: Step | Repeat) -> None:
         self.wire.harness.clock.tick(700)
         before = self.till.money()
+        await self.table.read()
         expected: list[bytes] | None = None
         if isinstance(step, Repeat):
             if not self.accepted:
@@ -246,7 +256,9 @@ class Siege:
         else:
             party, method, data = step.party, step.method, bytes_of(step, self.known)
         status, got = await asyncio.wait_for(self.wire.call(party, method, data), 20)
-        in_band = [play_pb2.PlayResponse.FromString(part) for part in got] if method == STREAM else []
+        await self.wire.harness.tables.dealer.stop()  # what it has begun comes to its end
+        kinds: dict[str, Any] = {STREAM: play_pb2.PlayResponse, WATCH: table_pb2.WatchResponse}
+        in_band = [kinds[method].FromString(part) for part in got] if method in kinds else []
         refusals = [status, *(answer.error for answer in in_band if answer.HasField("error"))]
         refusals = [refusal for refusal in refusals if refusal.code]
         self.errors += refusals
@@ -265,9 +277,10 @@ class Siege:
         assert before.keys() <= after.keys()
         changed = {key for key in before if before[key] != after[key]}
         added = after.keys() - before.keys()
+        seated = {self.table.session_id} if moved and method in LOOKED_AT else set()
         if not moved or (method not in MOVES and method != VOIDS):
-            assert not changed, (party, method, changed)
-        for key in changed | added:
+            assert changed <= seated, (party, method, changed)
+        for key in (changed | added) - seated:
             assert method == VOIDS or self.till.owner(key) == party, (party, method, key)
         for key in added:
             assert after[key] in ((ACCOUNT_MINOR,), (0, 0, 0, 0)), (key, after[key])
@@ -289,12 +302,14 @@ class Siege:
             )
             await self.wire.ask("admin-1", f"{ADMIN}SetSwitch", message)
         assert services.availability.serving
+        await self.table.restore()
 
 
 def _is_kept(method: str, data: bytes) -> bool:
-    """Whether the same bytes have the same answer for ever: calls under a request id, alone."""
+    """Whether the same bytes have the same answer for ever: calls under a request id, alone, that tell nothing new."""
     name = method.split("/")[1]
-    return method != STREAM and not name.startswith(("Get", "List", "Export", "ProposeVoid", "ApproveVoid"))
+    newer = ("Get", "List", "Watch", "Export", "ProposeVoid", "ApproveVoid", "VoidTableRound", "ConfigureTable", "Say")
+    return method != STREAM and not name.startswith(newer)
 
 
 class Complaints(logging.Handler):

@@ -41,6 +41,7 @@ from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Artifact, Instance
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
 from rgs.service.sealing import Kek, Sealer
+from rgs.service.tables.seats import TableEncode
 from rgs.store.interface import Parties, PartyRow, Store
 from rgs.store.parties import SqliteParties
 from rgs.store.regulator import RegulatorStore
@@ -189,6 +190,7 @@ class ServiceHarness:
         *,
         clock: ManualClock | None = None,
         encode: Encode = plain_encode,
+        table_encode: TableEncode = plain_table_encode,
         kek: Kek = KEK,
         draws_in_flight_max: int = 1024,
         account_minor: int = ACCOUNT_MINOR,
@@ -237,7 +239,7 @@ class ServiceHarness:
                 regulator=ScriptedRegulator(self.regulator, self.regulator_script),
                 node=NODE,
             ),
-            encoders=Encoders(encode, plain_table_encode),
+            encoders=Encoders(encode, table_encode),
             monitored=MonitoredParts(
                 lambda: self.software,
                 600_000,
