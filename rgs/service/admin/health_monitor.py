@@ -147,6 +147,8 @@ class HealthMonitor:
     """The last instance that signed a TIME_JUMP."""
     _latched: set[str] = field(default_factory=set, init=False)
     """Guards whose latch this process has seen in the store: only such a latch can be found cleared."""
+    _cleared: int = field(default=0, init=False)
+    """How many guards were cleared. What was measured in the meantime may be what the admin has set right."""
 
     def __post_init__(self) -> None:
         self._measured_ms = self._surveyed_ms = self._tested_ms = self.clock.running_ms()
@@ -229,6 +231,7 @@ class HealthMonitor:
             await self.time.accept()
             self._let_go()
         self.availability.clear_latch(name, code, self.clock.now_ms())
+        self._cleared += 1
 
     # --- one guard each -------------------------------------------------------------------------------------------
 
@@ -287,7 +290,10 @@ class HealthMonitor:
         if survey_due:
             self._surveyed_ms = now_ms
         # Any part may have closed the guard.
-        code = await asyncio.to_thread(self._survey if survey_due or closed else self.monitored.measure)
+        measure, cleared = self._survey if survey_due or closed else self.monitored.measure, -1
+        while cleared != self._cleared:
+            cleared = self._cleared
+            code = await asyncio.to_thread(measure)
         if code:
             self._close("rules", code)
         elif closed:
