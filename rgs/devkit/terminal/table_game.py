@@ -41,6 +41,7 @@ _ALWAYS: Final = ("message", "top_up", "history", "statements", "rules", "leave"
 _IN_ROUND: Final = ("message", "statements", "rules", "leave")
 _BEFORE_RED: Final = frozenset({pb.TABLE_STATE_IDLE, pb.TABLE_STATE_BETTING})
 _ALIKE: Final = (
+    _BEFORE_RED,
     frozenset({pb.TABLE_STATE_CLOSED, pb.TABLE_STATE_FIXED, pb.TABLE_STATE_OPENING}),
     frozenset({pb.TABLE_STATE_SETTLING, pb.TABLE_STATE_RESULT}),
 )
@@ -191,7 +192,7 @@ class TableGame(SessionScreen):
         state = next((states for states in _ALIKE if table.state in states), table.state)
         what = (
             state,
-            table.round_id,
+            "" if table.state in _BEFORE_RED else table.round_id,
             table.phase,
             bets,
             bool(self._legal()),
