@@ -32,7 +32,8 @@ from rgs.core.errors import InvalidFieldError, NotFoundError, RgsError, Unavaila
 from rgs.core.ids import check_name, check_ulid
 from rgs.core.sessions import SessionStatus
 from rgs.service.callers import Caller
-from rgs.service.tables.feed import Feed, Mailbox, SeatMark, TableLost
+from rgs.service.tables.feed import Feed
+from rgs.service.tables.mailbox import Mailbox, SeatMark, TableLost
 from rgs.v1 import table_pb2 as pb
 
 _RESPONSE: Final = pb.WatchResponse.DESCRIPTOR

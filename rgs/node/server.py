@@ -77,6 +77,8 @@ TABLES_S = 0.1
 """Seconds between two looks for tables that are due."""
 TABLES_SCAN_S = 0.2
 """Seconds between two looks for tables that other processes moved."""
+SEATS_SCAN_S = 1.0
+"""And for seats that they changed."""
 RECOVERY_AGE_MS = 3_000
 """Age of an operation before it is recovered, if another process may be working on it."""
 
@@ -299,6 +301,7 @@ class Server:
         self._open.push_async_callback(services.tables.dealer.stop)
         run("tables", services.tables.dealer.poll, TABLES_S, to_the_end=True)
         run("table_views", self._feed.scan, TABLES_SCAN_S if self._shared_store else None, to_the_end=True)
+        run("seat_views", self._feed.scan_seats, SEATS_SCAN_S if self._shared_store else None, to_the_end=True)
         run("chat", services.tables.chat.forget)
         run("reservations", services.tables.reservations.poll)
         run("idle_seats", services.tables.idle_seats.poll)

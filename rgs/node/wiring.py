@@ -58,7 +58,7 @@ from rgs.service.play.play import Play
 from rgs.service.play.seamless import Seamless
 from rgs.service.play.sessions import Sessions
 from rgs.service.regulator.reports import Reporting
-from rgs.service.tables.feed import Feed
+from rgs.service.tables.feed import Elsewhere, Feed
 from rgs.service.tables.seats import TableEncode
 from rgs.service.timekeeping import Timekeeping
 from rgs.store.interface import Parties, Store
@@ -252,6 +252,7 @@ class Services:
 
 def feed_of(tables: TableServices, store: Store, clock: Clock, *, shared: bool) -> Feed:
     """The fan-out of tables to the streams of this process. `shared`: other processes may use the store, too."""
+    elsewhere = Elsewhere(partial(store.chat_after, limit=LINES_MAX), store.box_marks, store.devices)
     return Feed(
         signals=tables.signals,
         clock=clock,
@@ -260,7 +261,7 @@ def feed_of(tables: TableServices, store: Store, clock: Clock, *, shared: bool) 
         versions=store.table_versions,
         encode=watched_table,
         encode_line=watched_line,
-        lines=partial(store.chat_after, limit=LINES_MAX) if shared else None,
+        elsewhere=elsewhere if shared else None,
     )
 
 

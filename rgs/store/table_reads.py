@@ -97,6 +97,25 @@ class TableReads(Queries):
         """Who sits at a box, in the order of the boxes."""
         return await self._found(SITTINGS, "WHERE table_id = ? AND box > 0 ORDER BY box", table_id)
 
+    async def box_marks(self, table_ids: Sequence[str]) -> dict[str, frozenset[tuple[str, int, int]]]:
+        """By table who sits at its boxes: (session, version of the seat, version of the session). Tables at whose boxes
+        nobody sits are left out.
+        """
+        query = (
+            "SELECT p.table_id, p.session_id, p.version, s.version FROM sittings p"
+            " JOIN sessions s ON s.session_id = p.session_id"
+            " WHERE p.table_id IN (SELECT value FROM json_each(?)) AND p.box > 0"
+        )
+        found: dict[str, set[tuple[str, int, int]]] = {}
+        for table_id, *mark in await self._rows(query, json.dumps(list(table_ids))):
+            found.setdefault(table_id, set()).add((mark[0], mark[1], mark[2]))
+        return {table_id: frozenset(marks) for table_id, marks in found.items()}
+
+    async def devices(self, session_ids: Sequence[str]) -> dict[str, int]:
+        """The device that plays each of these sessions' seats now; those without a seat are left out."""
+        query = "SELECT session_id, device_no FROM sittings WHERE session_id IN (SELECT value FROM json_each(?))"
+        return {row[0]: row[1] for row in await self._rows(query, json.dumps(list(session_ids)))}
+
     async def sittings_of_player(self, operator: str, player: str) -> list[Sitting]:
         """The seats of a player at all tables, in the order of the places."""
         return await self._found(SITTINGS, "WHERE operator = ? AND player = ? ORDER BY place_no", operator, player)

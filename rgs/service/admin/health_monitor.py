@@ -290,10 +290,11 @@ class HealthMonitor:
         if survey_due:
             self._surveyed_ms = now_ms
         # Any part may have closed the guard.
-        measure, cleared = self._survey if survey_due or closed else self.monitored.measure, -1
-        while cleared != self._cleared:
-            cleared = self._cleared
-            code = await asyncio.to_thread(measure)
+        measure = self._survey if survey_due or closed else self.monitored.measure
+        while True:
+            cleared, code = self._cleared, await asyncio.to_thread(measure)
+            if cleared == self._cleared:
+                break
         if code:
             self._close("rules", code)
         elif closed:

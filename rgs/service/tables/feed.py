@@ -2,23 +2,20 @@
 
 A table that moves is read and encoded once for each operator whose streams watch it here; the same bytes go to all of
 them. A signal of this process says at once that a table moved. What other processes did is found by `scan`, from the
-versions in the store: so no notice between processes is needed, and none can be lost.
+versions in the store, and by `scan_seats`, from the rows of seats, which change without a step of their table: so no
+notice between processes is needed, and none can be lost.
 
 A view is whole, but for the signed statements of the round: a stream carries each of them once, in the first view that
 it takes after the signing, whatever it skipped.
-
-Nobody waits for a slow stream. Its mailbox holds the newest view of each table, a mark for each seat that changed, and
-a few lines of chat: who reads slowly skips versions, and each view is whole. A seat is read when its mark is taken, in
-the stream's own task.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final
 
 from rgs.core.clock import Clock
@@ -29,6 +26,7 @@ from rgs.core.tables.views import ChatLine, SeatView, TableView
 from rgs.core.views import SessionView
 from rgs.service.callers import Caller
 from rgs.service.tables.chat import line_of
+from rgs.service.tables.mailbox import Mailbox
 from rgs.service.tables.signals import Signals
 from rgs.store.table_records import ChatMessage
 
@@ -36,165 +34,16 @@ TABLES_MAX: Final = 1_024
 """Tables that one stream may watch."""
 SESSIONS_MAX: Final = 20_000
 """Sessions whose seats one stream may watch."""
-LINES_MAX: Final = 32
-"""Lines of chat that wait for one stream; of more the oldest are dropped."""
 REFRESHES_MAX: Final = 16
 """Views that are read at once."""
 
+DEVICES_MAX: Final = 2_048
+"""Seats whose device is looked at in one `scan_seats`; the others have their turn in the next ones."""
 LATE_MS: Final = 5_000
 """How far back `scan` looks for lines of chat: so far may the clocks of two processes differ, and a commit take."""
 
-_STATEMENTS: Final = ("table_round", "table_deal", "table_final")
 _SEATS_CHANGE: Final = frozenset({State.BETTING, State.DECIDING, State.RESULT, State.PAUSED})
 """States that change the seats of a table: bets may be placed, cards and decisions are there, finals, nothing goes."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeatMark:
-    """The seat of a session has changed: read it now."""
-
-    session_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class TableLost:
-    """The operator's players may not play at the table any more: nothing more comes of it."""
-
-    table_id: str
-
-
-Parcel = bytes | SeatMark | TableLost
-"""What a stream takes out of its mailbox: an encoded view or line, or one of the two above."""
-
-
-class Mailbox:
-    """What waits for one stream of a caller. It is bounded by what the stream watches."""
-
-    def __init__(self, caller: Caller) -> None:
-        self.caller = caller
-        self.tables: set[str] = set()
-        """Tables whose views and lines are wanted."""
-        self.sessions: dict[str, str] = {}
-        """Sessions whose seats are wanted -> their tables."""
-        self._sessions_at: dict[str, dict[str, None]] = {}
-        """The same by table."""
-        self._ready: dict[str, bytes | TableLost] = {}
-        """By table or message, the one that waits longest first."""
-        self._marks: dict[str, None] = {}
-        self._lines: deque[str] = deque()
-        self._newest: dict[str, tuple[int, int]] = {}
-        """Version and time of the newest view that was put in or given, by table."""
-        self._waiting: dict[str, TableView] = {}
-        """The views that `_ready` has encoded, by table."""
-        self._carried: dict[str, tuple[str, frozenset[str]]] = {}
-        """The round of the newest view that was taken, and its statements that the stream has carried, by table."""
-        self._filled = asyncio.Event()
-
-    async def wait(self) -> None:
-        """Return once there is something to take."""
-        await self._filled.wait()
-
-    def take(self) -> Parcel | None:
-        """The next parcel, None for an empty mailbox. Views and lines come before seats."""
-        if self._ready:
-            key = next(iter(self._ready))
-            if self._lines and self._lines[0] == key:
-                self._lines.popleft()
-            if key in self._waiting:
-                self.carry(self._waiting.pop(key))
-            return self._ready.pop(key)
-        if self._marks:
-            session_id = next(iter(self._marks))
-            del self._marks[session_id]
-            return SeatMark(session_id)
-        self._filled.clear()
-        return None
-
-    # --- what the stream gets otherwise, or wants no more -------------------------------------------------------------
-
-    def given(self, view: TableView) -> bool:
-        """Whether the stream may be given this view now: False if a newer one waits, or was taken."""
-        if not self._is_newest(view):
-            return False
-        self._ready.pop(view.table_id, None)
-        self._waiting.pop(view.table_id, None)
-        return True
-
-    def carry(self, view: TableView) -> None:
-        """Note that the stream carries this view: its statements need not be sent again."""
-        carried = frozenset(name for name in _STATEMENTS if getattr(view, name)) | self.carried(view)
-        self._carried[view.table_id] = (view.round_id, carried)
-
-    def carried(self, view: TableView) -> frozenset[str]:
-        """The statements of the view's round that the stream has carried."""
-        round_id, names = self._carried.get(view.table_id, ("", frozenset()))
-        return names if round_id == view.round_id else frozenset()
-
-    def is_at(self, table_id: str) -> bool:
-        """Whether the stream wants anything of the table."""
-        return table_id in self.tables or table_id in self._sessions_at
-
-    def add_session(self, session_id: str, table_id: str) -> None:
-        """Want a seat."""
-        self.sessions[session_id] = table_id
-        self._sessions_at.setdefault(table_id, {})[session_id] = None
-
-    def drop_session(self, session_id: str) -> str | None:
-        """Want a seat no more; its table, None if it was not wanted."""
-        table_id = self.sessions.pop(session_id, None)
-        if table_id is not None:
-            self._marks.pop(session_id, None)
-            here = self._sessions_at[table_id]
-            del here[session_id]
-            if not here:
-                del self._sessions_at[table_id]
-        return table_id
-
-    def drop_table(self, table_id: str) -> None:
-        """Want the views of a table no more."""
-        self.tables.discard(table_id)
-        for kept in (self._ready, self._waiting, self._newest, self._carried):
-            kept.pop(table_id, None)
-
-    # --- what the feed puts in ----------------------------------------------------------------------------------------
-
-    def put(self, view: TableView, encoded: bytes) -> None:
-        """The view of a table that is wanted, in place of the one that waits."""
-        if self._is_newest(view):
-            self._ready[view.table_id], self._waiting[view.table_id] = encoded, view
-            self._filled.set()
-
-    def put_line(self, message_id: str, encoded: bytes) -> None:
-        """A line of chat, in place of the same line where it waits: it may have been erased meanwhile."""
-        if message_id not in self._ready:
-            if len(self._lines) == LINES_MAX:
-                del self._ready[self._lines.popleft()]
-            self._lines.append(message_id)
-        self._ready[message_id] = encoded
-        self._filled.set()
-
-    def put_lost(self, table_id: str) -> None:
-        """Nothing more comes of a table that was wanted."""
-        self.drop_table(table_id)
-        self._ready[table_id] = TableLost(table_id)
-        self._filled.set()
-
-    def mark(self, session_id: str) -> None:
-        """The seat of a session that is wanted has changed."""
-        self._marks[session_id] = None
-        self._filled.set()
-
-    def mark_all_at(self, table_id: str) -> None:
-        """So have all seats at a table."""
-        for session_id in self._sessions_at.get(table_id, ()):
-            self.mark(session_id)
-
-    def _is_newest(self, view: TableView) -> bool:
-        made = (view.version, view.time_ms)
-        if made < self._newest.get(view.table_id, made):
-            return False
-        self._newest[view.table_id] = made
-        return True
 
 
 @dataclass(eq=False, repr=False)
@@ -216,6 +65,19 @@ class _Topic:
     task: asyncio.Task[None] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Reads what other processes write without a step of a table (`rgs.store.table_reads`).
+
+    `lines` those of chat at all tables above a message id, newest first and bounded; `boxes` who sits at the boxes of
+    tables, with versions; `devices` which device plays each session's seat.
+    """
+
+    lines: Callable[[str], Awaitable[Sequence[ChatMessage]]]
+    boxes: Callable[[Sequence[str]], Awaitable[Mapping[str, frozenset[tuple[str, int, int]]]]]
+    devices: Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
+
+
 class Feed:
     """The fan-out of one process. Streams take a `mailbox`, and say what they want in it."""
 
@@ -229,10 +91,10 @@ class Feed:
         encode: Callable[[TableView], bytes],
         encode_line: Callable[[ChatLine], bytes],
         clock: Clock,
-        lines: Callable[[str], Awaitable[Sequence[ChatMessage]]] | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        """`table` and `seat` read for a caller, or raise NotFoundError; `versions` reads those of many tables; `lines`
-        the lines of chat at all tables above a message id, newest first and bounded. None: no other process writes any.
+        """`table` and `seat` read for a caller, or raise NotFoundError; `versions` reads those of many tables.
+        `elsewhere` reads what other processes write without a step of a table; None: there are none.
         """
         self._table = table
         self.seat = seat
@@ -242,9 +104,13 @@ class Feed:
         """The message of a view."""
         self._encode_line = encode_line
         self._clock = clock
-        self._lines = lines
+        self._elsewhere = elsewhere
         self._heard: set[str] = set()
         """Lines of the last `LATE_MS` that were delivered."""
+        self._boxes: dict[str, frozenset[tuple[str, int, int]]] = {}
+        """Who sat at the boxes of each watched table in the last `scan_seats`, with versions."""
+        self._devices: dict[str, int] = {}
+        """The device of each watched seat as it was read last; the one that was read longest ago first."""
         self._topics: dict[str, dict[str, _Topic]] = {}
         """By table and operator."""
         self._listening: dict[str, set[Mailbox]] = {}
@@ -307,6 +173,8 @@ class Feed:
             raise
         table_id = found[1].table_id
         mailbox.add_session(session_id, table_id)
+        if found[1].device_no:
+            self._devices.setdefault(session_id, found[1].device_no)
         if self._join(mailbox, table_id).marked_s >= begun_s:
             mailbox.mark(session_id)  # the table moved while the seat was read
         return found
@@ -333,7 +201,7 @@ class Feed:
 
     def said(self, message: ChatMessage) -> None:
         """A line of chat was written or erased."""
-        if self._lines is not None:
+        if self._elsewhere is not None:
             self._heard.add(message.message_id)
         for topic in self._topics.get(message.table_id, {}).values():
             readers = [mailbox for mailbox in topic.mailboxes if message.table_id in mailbox.tables]
@@ -356,12 +224,33 @@ class Feed:
         if failure is not None:
             raise failure
 
+    async def scan_seats(self) -> None:
+        """Find boxes and devices that others changed: no step of a table tells of them. To be called once a second."""
+        if self._elsewhere is None or not self._topics:
+            return
+        watched = tuple(self._topics)
+        found = await self._elsewhere.boxes(watched)
+        before, self._boxes = self._boxes, {table_id: found.get(table_id, frozenset()) for table_id in watched}
+        for table_id, marks in self._boxes.items():
+            if marks != before.get(table_id):
+                for topic in self._topics.get(table_id, {}).values():
+                    self._refresh_soon(topic, topic.version)
+        sessions = tuple(islice(self._devices, DEVICES_MAX))
+        devices = await self._elsewhere.devices(sessions)
+        for session_id in sessions:
+            known = self._devices.pop(session_id, 0)
+            if session_id in self._listening:
+                device_no = devices.get(session_id, 0)
+                if device_no != known:
+                    self.seat_changed(session_id)
+                self._devices[session_id] = device_no
+
     async def _scan_lines(self) -> None:
         """Deliver lines that other processes have written. The ids of lines begin with their time."""
-        if self._lines is None:
+        if self._elsewhere is None:
             return
         after = format_ulid(max(0, self._clock.now_ms() - LATE_MS), bytes(ULID_RANDOM_BYTES))
-        for message in reversed(await self._lines(after)):
+        for message in reversed(await self._elsewhere.lines(after)):
             if message.message_id not in self._heard:
                 self.said(message)
         self._heard = {message_id for message_id in self._heard if message_id > after}

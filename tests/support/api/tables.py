@@ -15,7 +15,8 @@ from rgs.core.tables.machine import State
 from rgs.core.tables.views import BoxView, ChatLine, SeatView, TableView
 from rgs.core.views import SessionView
 from rgs.service.callers import Caller, Role
-from rgs.service.tables.feed import Feed, Mailbox, Parcel
+from rgs.service.tables.feed import Elsewhere, Feed
+from rgs.service.tables.mailbox import Mailbox, Parcel
 from rgs.service.tables.signals import Signals
 from rgs.store.table_records import ChatMessage
 from tests.support.api.views import ROUND_ID, START_MS, session_view
@@ -76,7 +77,7 @@ class Hall:
     def __init__(
         self,
         *,
-        lines: bool = False,
+        elsewhere: bool = False,
         encode: Callable[[TableView], bytes] | None = None,
         encode_line: Callable[[ChatLine], bytes] | None = None,
     ) -> None:
@@ -85,6 +86,8 @@ class Hall:
         """Of a table; without an entry both play there."""
         self.seats: dict[str, tuple[str, SessionView, SeatView]] = {}
         self.chat: list[ChatMessage] = []
+        self.marks: dict[str, frozenset[tuple[str, int, int]]] = {}
+        """Who sits at the boxes of a table, with versions."""
         self.reads: Counter[str] = Counter()
         self.failing: Exception | None = None
         self.held = asyncio.Event()
@@ -100,7 +103,7 @@ class Hall:
             encode=encode or self.encode,
             encode_line=encode_line or self.encode_line,
             clock=ManualClock(),
-            lines=self.lines if lines else None,
+            elsewhere=Elsewhere(self.lines, self.boxes, self.devices) if elsewhere else None,
         )
 
     # --- what the feed reads ------------------------------------------------------------------------------------------
@@ -130,6 +133,14 @@ class Hall:
         self.reads["versions"] += 1
         await asyncio.sleep(0)
         return {table_id: self.tables[table_id].version for table_id in table_ids if table_id in self.tables}
+
+    async def boxes(self, table_ids: Sequence[str]) -> dict[str, frozenset[tuple[str, int, int]]]:
+        self.reads["boxes"] += 1
+        return {table_id: self.marks[table_id] for table_id in table_ids if table_id in self.marks}
+
+    async def devices(self, session_ids: Sequence[str]) -> dict[str, int]:
+        self.reads["devices"] += len(session_ids)
+        return {one: self.seats[one][2].device_no for one in session_ids if not self.seats[one][2].ended}
 
     async def lines(self, after: str) -> list[ChatMessage]:
         return [message for message in reversed(self.chat) if message.message_id > after]

@@ -54,6 +54,8 @@ async def read_all(store: Any) -> None:
         "sitting_of": lambda: store.sitting_of(TABLE, "op-1", "player-1"),
         "sittings": lambda: store.sittings(TABLE, "", 9),
         "boxes": lambda: store.boxes(TABLE),
+        "box_marks": lambda: store.box_marks([TABLE]),
+        "devices": lambda: store.devices([ulid(1)]),
         "sittings_of_player": lambda: store.sittings_of_player("op-1", "player-1"),
         "count_sittings": lambda: store.count_sittings(TABLE, 9),
         "cut_sittings": lambda: store.cut_sittings(TABLE, (0, ""), 9),

@@ -181,6 +181,9 @@ async def test_who_sits_at_a_table(tmp_path: Path) -> None:
         assert numbers(await store.sittings(TABLE, "", 10)) == ["1", "2", "3", "4", "5"]
         assert numbers(await store.sittings(TABLE, ulid(2), 2)) == ["3", "4"]
         assert numbers(await store.boxes(TABLE)) == ["2", "4", "1"]
+        marks = {(ulid(number), 1, 1) for number in (1, 2, 4)}
+        assert await store.box_marks([TABLE, "nowhere"]) == {TABLE: frozenset(marks)}
+        assert await store.devices([ulid(2), ulid(3), ulid(99)]) == {ulid(2): 1, ulid(3): 1}
         assert numbers(await store.sittings_of_player("op-1", "player-3")) == ["3", "7"]
         assert await store.sittings_of_player("op-2", "player-3") == []
         assert [await store.count_sittings(TABLE, most) for most in (3, 5, 9)] == [3, 5, 5]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,7 @@ from rgs.service.timekeeping import ASK_PERIOD_MS
 from rgs.store.changes import LatchSet, StoreError
 from tests.support.service.harness import ServiceHarness, read_statement
 from tests.support.service.oracles import stored_statements
-from tests.unit.service.admin.test_health_monitor import closed, guard, poll
+from tests.unit.service.admin.test_health_monitor import clearing, closed, guard, poll
 
 
 def codes(folder: Path) -> list[str]:
@@ -35,6 +38,30 @@ async def test_certified_files_that_differ_are_looked_at_again_after_ten_seconds
     harness.clock.tick()
     await poll(harness)
     assert closed(harness) == []
+
+
+async def test_files_measured_before_an_admin_set_them_right_close_nothing(harness: ServiceHarness) -> None:
+    """A look takes a second under load; what it finds is older than the admin's order by then."""
+    begun, ended, found = threading.Event(), threading.Event(), ["SOFTWARE_CHANGED", "", ""]
+
+    def measure() -> str:
+        if len(found) < 3:
+            return found.pop(0)
+        code = found.pop(0)
+        begun.set()
+        assert ended.wait(10)
+        return code
+
+    monitor = harness.services.monitor
+    monitor.monitored = replace(monitor.monitored, measure=measure)
+    harness.clock.tick(600_000)
+    looking = asyncio.create_task(monitor.poll())
+    assert await asyncio.to_thread(begun.wait, 10)
+    reply = await harness.services.admin.clear_guard(clearing("rules"), "rules", "RESTORED")
+    assert read_statement(reply.envelope)["after"] == "OPEN"
+    ended.set()
+    await looking
+    assert (found, closed(harness)) == ([], [])
 
 
 async def test_a_jump_that_waits_for_the_store_is_signed_once_whatever_else_waits(

@@ -13,7 +13,7 @@ from rgs.core.errors import InvalidFieldError, NotFoundError
 from rgs.core.tables.machine import State
 from rgs.core.tables.views import TableView
 from rgs.service.tables import feed as feed_module
-from rgs.service.tables.feed import Mailbox, SeatMark, TableLost
+from rgs.service.tables.mailbox import Mailbox, SeatMark, TableLost
 from rgs.store.changes import StoreError
 from tests.support.api.tables import (
     OP1,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rgs.core.ids import format_ulid
-from rgs.service.tables.feed import LATE_MS, LINES_MAX
+from rgs.service.tables.feed import LATE_MS
+from rgs.service.tables.mailbox import LINES_MAX
 from tests.support.api.tables import OP1, OP2, TABLE, Hall, all_of, chat_message
 from tests.support.clocks import NOW_MS
 
@@ -37,7 +38,7 @@ async def test_who_does_not_read_keeps_the_newest_lines() -> None:
 
 
 async def test_a_line_that_is_erased_is_sent_again_or_replaced_where_it_waits() -> None:
-    hall = Hall(lines=True)
+    hall = Hall(elsewhere=True)
     line = replace(chat_message(1), message_id=format_ulid(NOW_MS, bytes(10)))
     erased = replace(line, text="", player="", nickname="")
     with hall.feed.mailbox(OP1) as mailbox:
@@ -54,7 +55,7 @@ async def test_a_line_that_is_erased_is_sent_again_or_replaced_where_it_waits() 
 
 
 async def test_lines_of_other_processes_are_found_once_and_in_order() -> None:
-    hall = Hall(lines=True)
+    hall = Hall(elsewhere=True)
 
     def at(age_ms: int, nth: int) -> str:
         return format_ulid(NOW_MS - age_ms, bytes([0] * 9 + [nth]))
