@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import draws, history, log, machine, memory, proofs, tables, windows
+from bench import draws, history, log, machine, memory, proofs, pushes, tables, windows
 from bench.database import CpuSeconds, database
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table
 from bench.homes import export_lines, make_home, serving
@@ -103,6 +103,7 @@ def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
     if "tables" in parts:
         figures += asyncio.run(tables.run(folder / "tables", plan.repeats, quick=plan.is_quick, emit=emit))
         shutil.rmtree(folder / "tables")
+        figures += asyncio.run(pushes.run(folder / "pushes", plan.repeats, emit))
     if "history" in parts:
         figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, plan.pool, emit))
         shutil.rmtree(folder / "history")

@@ -7,15 +7,9 @@ forgiven. At the end every round that was begun is settled, and all of it replay
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,80 +17,21 @@ import grpc
 import pytest
 
 from rgs.node.clock import SystemClock
-from rgs.node.config import Config, load_config
+from rgs.node.config import load_config
 from rgs.node.home import ensure_home
-from rgs.node.pki import load_issued
 from rgs.store.address import PostgresAddress
 from rgs.v1 import play_pb2, session_pb2
 from tests.support.api.cluster import OPEN, Table, exported, kinds, new_database, reason_of
 from tests.support.api.harness import entropy
+from tests.support.process.workers import served_by_workers
 from tests.support.store.postgres import QUICK, one_server
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2
 CLIENTS = 6
 PAUSE_S = 0.03
 """Between two requests of a client: the machine has to begin processes, too."""
-
-
-class Service:
-    """A supervisor with its workers."""
-
-    def __init__(self, config: Config, log: Path) -> None:
-        self.config = config
-        self.log = log
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        command = [sys.executable, "-m", "rgs", "serve", "--home", str(config.home), "--workers", str(WORKERS)]
-        with log.open("ab") as said:
-            self.process = subprocess.Popen(
-                [*command, "--listen", f"127.0.0.1:{self.port}", "--drain-s", "3"],
-                cwd=ROOT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-            )  # fmt: skip
-
-    def lines(self) -> list[dict[str, Any]]:
-        """What the supervisor has logged."""
-        path = self.config.log
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def serving(self) -> list[tuple[int, int]]:
-        """(worker, pid) of every worker that came to serve, in order."""
-        return [(line["worker"], line["pid"]) for line in self.lines() if line["event"] == "worker_serves"]
-
-    async def until_serving(self, times: int) -> None:
-        """So many workers have come to serve since the start."""
-        async with asyncio.timeout(40):
-            while True:
-                if len(self.serving()) >= times:
-                    return
-                assert self.process.poll() is None, self.log.read_text()
-                await asyncio.sleep(0.05)
-
-    def channel(self) -> grpc.aio.Channel:
-        """One connection of its own: one worker, until that ends."""
-        tls = self.config.tls
-        authority = load_issued((tls / "ca.pem").read_bytes(), (tls / "ca.key").read_bytes())
-        client = tls / "clients" / "demo-operator"
-        credentials = grpc.ssl_channel_credentials(
-            authority.certificate_pem, client.with_suffix(".key").read_bytes(), client.with_suffix(".pem").read_bytes()
-        )
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.initial_reconnect_backoff_ms", 100)]
-        return grpc.aio.secure_channel(f"127.0.0.1:{self.port}", credentials, options=options)
-
-
-@contextmanager
-def served(config: Config, log: Path) -> Iterator[Service]:
-    service = Service(config, log)
-    try:
-        yield service
-    finally:
-        if service.process.poll() is None:
-            service.process.kill()
-        service.process.wait()
 
 
 class Client:
@@ -185,7 +120,7 @@ async def test_a_rolling_restart_and_a_killed_worker_lose_nothing(tmp_path: Path
         home = tmp_path / "home"
         ensure_home(home, None, entropy().read, SystemClock().now_ms(), PostgresAddress(postgres.url("load")))
         config = load_config(home)
-        with served(config, tmp_path / "said.txt") as service:
+        with served_by_workers(config, tmp_path / "said.txt", WORKERS) as service:
             await service.until_serving(WORKERS)
             channels = [service.channel() for _ in range(4 * WORKERS)]
             clients = [Client(channels, number) for number in range(CLIENTS)]

@@ -192,7 +192,7 @@ def verify_draws(bodies: list[dict[str, Any]]) -> None:
     """Counted by hand: of every instance each draw stands in a round or is discarded, once."""
     draws: defaultdict[str, list[int]] = defaultdict(list)
     for body in bodies:
-        if body["kind"] == "round_opening":
+        if body["kind"] in {"round_opening", "table_deal"}:
             draws[body["deal"]["instance"]].append(int(body["deal"]["draw_no"]))
         if body["kind"] == "discarded_draw":
             draws[body["instance"]].append(int(body["draw_no"]))
