@@ -25,6 +25,8 @@ from rgs.core.games.types import Action
 from rgs.core.tables.machine import State
 from rgs.service.play.requests import BuyParticipation, CloseSession, EndParticipation, OpenSession
 from rgs.service.tables.requests import Decide, Join, Leave, PlaceBets
+from rgs.store.address import PostgresAddress
+from rgs.store.opening import open_parties, open_store
 from rgs.store.sqlite.store import connect, create_store
 from tests.support.clocks import NOW_MS, ManualClock
 from tests.support.service.crashing import FAILPOINT, forking, live, serve_children
@@ -40,6 +42,9 @@ PLAYERS = {
     "player-4": "uth-online",
 }
 
+PassTo = Callable[[int], Awaitable[None]]
+"""Moves the clock of a database; that of a file is the process's own."""
+
 # --- the process that dies --------------------------------------------------------------------------------------------
 
 
@@ -48,8 +53,8 @@ class Script:
     waited for again. A journal in the folder has the requests as they were, and the answers that were heard.
     """
 
-    def __init__(self, folder: Path, harness: ServiceHarness) -> None:
-        self.harness, self._clock = harness, folder / "clock.txt"
+    def __init__(self, folder: Path, harness: ServiceHarness, pass_to: PassTo) -> None:
+        self.harness, self._clock, self._pass_to = harness, folder / "clock.txt", pass_to
         self._journal = folder / "journal"
         self._journal.mkdir(exist_ok=True)
         rows = {"hours": ALWAYS, "timers": TIMERS}
@@ -84,6 +89,7 @@ class Script:
                 return
             due = [row.due_ms for row in [await one.row() for one in self.evenings.values()] if row.due_ms]
             self.harness.clock.time_ms = max(self.harness.clock.time_ms, min(due))
+            await self._pass_to(self.harness.clock.time_ms)
             self._clock.write_text(str(self.harness.clock.time_ms), "ascii")
         raise AssertionError(f"{step}: {(await self.evenings[table].row()).table}")
 
@@ -212,17 +218,27 @@ def _id_of(step: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, step))
 
 
-async def life(folder: Path, *, recover_first: bool) -> None:
+async def _nothing(_: int) -> None:
+    """A file has no clock."""
+
+
+async def life(
+    folder: Path, *, recover_first: bool, database: PostgresAddress | None = None, pass_to: PassTo = _nothing
+) -> None:
     """One process: start where the clock stands, go on where the last one died, come to an orderly end."""
     clock = folder / "clock.txt"
     stood_ms = int(clock.read_text("ascii")) if clock.exists() else NOW_MS
     clock.write_text(str(stood_ms), "ascii")
-    harness = ServiceHarness(folder, clock=ManualClock(stood_ms))
     FAILPOINT.step = "start"
+    store, parties = (None, None) if database is None else (await open_store(database), await open_parties(database))
+    harness = ServiceHarness(folder, clock=ManualClock(stood_ms), store=store, parties=parties)
+    if database is not None:
+        del harness.store.clock_ms  # the database says
+    await pass_to(stood_ms)
     await harness.start()
     await harness.let_in(ADMIN.party, SECOND_ADMIN.party)
     FAILPOINT.step = "recover"
-    script = Script(folder, harness)
+    script = Script(folder, harness, pass_to)
     if recover_first:
         await harness.settle()
         for row in await harness.store.tables("", 9):

@@ -32,27 +32,31 @@ WARNINGS = "error,ignore:Binding:DeprecationWarning"
 
 
 class Failpoint:
-    """Counts the commits of this process and dies at the one that it was told. Names: step/file/count/when."""
+    """Counts the commits of this process and dies at the one that it was told. Names: step/file/count/when; `commit N
+    when` by the number in this process; `step commit N when` by that number without those of its start.
+    """
 
     def __init__(self) -> None:
         self.kill_at = ""
         self.step = "start"
         self.log: TextIO | None = None
         self._counts: Counter[str] = Counter()
+        self._steps = 0
 
-    def reach(self, file: str) -> tuple[str, str]:
-        """Two names of the commit that is about to be made: its place, and its number in this process."""
+    def reach(self, file: str) -> tuple[str, ...]:
+        """The names of the commit that is about to be made; its place is the first of them."""
         key = f"{self.step}/{file}"
         self._counts[key] += 1
-        return f"{key}/{self._counts[key]}", f"commit {self._counts.total()}"
+        self._steps += self.step not in {"start", "recover"}
+        return f"{key}/{self._counts[key]}", f"commit {self._counts.total()}", f"step commit {self._steps}"
 
-    def pass_by(self, commit: tuple[str, str], when: str) -> None:
+    def pass_by(self, commit: tuple[str, ...], when: str) -> None:
         """Die here, if it is here."""
         assert self.log is not None
-        place, number = commit
+        place, *numbers = commit
         self.log.write(f"{place}/{when}\n")
         self.log.flush()
-        if self.kill_at in (f"{place}/{when}", f"{number} {when}"):
+        if self.kill_at in (f"{place}/{when}", *(f"{number} {when}" for number in numbers)):
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -15,11 +15,12 @@ from typing import Any
 
 import asyncpg
 
+from rgs.cli.export import SCOPE_INSTANCES
 from rgs.core.statements import ExportLine, format_line, parse_canonical
 from rgs.core.tables.machine import State
 from rgs.core.times import format_time
 from rgs.store.address import PostgresAddress
-from rgs.store.interface import StatementRow
+from rgs.store.interface import StatementRow, Store
 from rgs.store.opening import open_parties, open_store
 from tests.support.clocks import NOW_MS, ManualClock
 from tests.support.service.harness import NODE_KEY, ServiceHarness, read_statement, sealed
@@ -130,7 +131,11 @@ class Floor:
 
     async def verified(self) -> list[StatementRow]:
         """All statements; they replay, their numbers have no gap, and every session has what its finals say."""
-        rows = [row async for row in self.alive[0].store.statements_in_order()]
+        return await self.verified_by(self.alive[0].store)
+
+    async def verified_by(self, store: Store) -> list[StatementRow]:
+        """The same, read by a store of the caller's."""
+        rows = [row async for row in store.statements_in_order()]
         verify_numbers(rows)
         failures, _ = replay_lines(await self._export(rows))
         assert failures == [], failures
@@ -145,21 +150,25 @@ class Floor:
         for session_id, *sums in sessions:
             assert sums == staked[session_id], session_id
         for table in self._rows:
-            assert await self.alive[0].store.reserved_breaks(table, "", 100) == []
+            assert await store.reserved_breaks(table, "", 100) == []
         return rows
 
     async def _export(self, rows: Sequence[StatementRow]) -> list[bytes]:
         (instances,) = await self.execute("SELECT instance, statement_no FROM instances ORDER BY instance")
-        scope = {
-            "instances": [{"first": "1", "instance": name, "last": str(last)} for name, last in instances],
-            "kind": "export_scope",
-            "reason": "UNFINISHED",
-            "sessions": [],
-            "time": format_time(BEGIN_MS),
-        }
+        ranges = [{"first": "1", "instance": name, "last": str(last)} for name, last in instances]
+        scopes = [
+            {
+                "instances": ranges[at : at + SCOPE_INSTANCES],
+                "kind": "export_scope",
+                "reason": "UNFINISHED",
+                "sessions": [],
+                "time": format_time(BEGIN_MS),
+            }
+            for at in range(0, len(ranges), SCOPE_INSTANCES)
+        ]
         (seats,) = await self.execute("SELECT opening_hash, path FROM rounds WHERE table_id <> ''")
         paths = {bytes.fromhex(opening): path for opening, path in seats}
-        lines = [format_line(ExportLine(sealed(scope, NODE_KEY), None))]
+        lines = [format_line(ExportLine(sealed(scope, NODE_KEY), None)) for scope in scopes]
         for row in rows:
             path = paths.get(row.hash, b"")
             nodes = tuple(path[at : at + 32] for at in range(0, len(path), 32))
