@@ -152,7 +152,7 @@ async def _lateness(folder: Path, repeats: int, emit: Callable[[str], None]) -> 
                     await _seat(host, config, 7)
                 found.append(await _late_ms(host))
         for part, of in (("p50", 50), ("p99", 99)):
-            values = tuple(float(quantiles(one, n=100)[of - 1]) for one in found)
+            values = tuple(float(quantiles(one, n=100, method="inclusive")[of - 1]) for one in found)
             figures.append(Figure(f"table_late_{name}_{part}_ms", values, "ms"))
         figures.append(Figure(f"table_late_{name}_worst_ms", tuple(float(max(one)) for one in found), "ms"))
     return figures
