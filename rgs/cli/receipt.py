@@ -43,7 +43,9 @@ def command(
     home: HomeOption = HOME,
     opening: Annotated[bool, typer.Option("--opening", help="The receipt of the opening, not of the final.")] = False,
     session: Annotated[str, typer.Option(help="The session of the seat, if the round has several seats.")] = "",
-    output: Annotated[Path, typer.Option(help="Folder for the files.", exists=True, file_okay=False)] = Path(),
+    output: Annotated[
+        Path, typer.Option(help="Folder for the files; made if it is not there.", file_okay=False)
+    ] = Path(),
 ) -> int:
     """Write the receipt of a round: the signed statement, and the proof that it is in the log."""
     config = open_home(home)
@@ -51,6 +53,7 @@ def command(
     row, start = asyncio.run(statement_of(config, check_ulid(round_id, "round_id"), session, name))
     is_seat = row.kind.startswith("seat_")
     of = f"{round_id}-{row.session_id}" if is_seat else round_id  # a round of a table has a receipt for each seat
+    output.mkdir(parents=True, exist_ok=True)
     path = output / f"{of}-{name}.json"
     _write(path, row.envelope)
     if is_seat:

@@ -68,7 +68,8 @@ class Participation:
         self._must_run()
         if amount_minor > self.balance_minor:
             raise InsufficientBalanceError(
-                f"stake of {amount_minor} exceeds the balance of {self.balance_minor}",
+                f"stake of {amount_minor} exceeds the balance of {self.balance_minor}, both in minor units: stake less,"
+                " or buy more",
                 limit=self.balance_minor,
                 value=amount_minor,
             )

@@ -53,8 +53,9 @@ def test_from_the_demo_to_the_complaint(folder: Path, tmp_path: Path, capsys: py
     bodies = [parse_statement(parse_envelope(parse_line(one).envelope))[1] for one in lines]
     round_id = next(body["round_id"] for body in bodies if body["kind"] == "round_final")
     for opening, name in ((False, "final"), (True, "opening")):
-        receipt(round_id, home=home, opening=opening, output=tmp_path)
-        files = [str(tmp_path / f"{round_id}-{name}{suffix}") for suffix in (".json", ".tlog-proof")]
+        given = tmp_path / "for" / "the player"  # made by the command
+        receipt(round_id, home=home, opening=opening, output=given)
+        files = [str(given / f"{round_id}-{name}{suffix}") for suffix in (".json", ".tlog-proof")]
         assert receipts.main([*files, *trusted]) == 0
         assert omission.main([files[0], "--log", str(shard), *trusted, *keys]) == 0
     with pytest.raises(NotFoundError, match="no round_final"):

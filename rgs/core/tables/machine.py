@@ -255,7 +255,7 @@ def _led_to(table: Table, step: Step, clockwork: Clockwork, unopened: int) -> St
         return table.paused_from
     led_to = STEPS[table.state].get(step)
     if led_to is None or _is_barred(table, step, clockwork):
-        raise _refusal(table, step, f"it cannot {step}")
+        raise _refusal(table, step, f"it cannot {step}; from here it can {_possible(table, clockwork)}")
     if step is Step.VOID and table.paused_from is State.OPENING and unopened:
         raise _refusal(table, step, f"{unopened} seats of the deal have no opening; make it void when they have")
     return led_to
@@ -271,6 +271,12 @@ def _is_barred(table: Table, step: Step, clockwork: Clockwork) -> bool:
     if table.state is State.PAUSED:
         return (step is Step.VOID) != (table.paused_from in _VOIDABLE)
     return table.state is State.DECIDING and step not in {Step.PAUSE, _after_window(table, clockwork)}
+
+
+def _possible(table: Table, clockwork: Clockwork) -> str:
+    """The steps that lead on from here, for people."""
+    steps = [step.value for step in STEPS[table.state] if not _is_barred(table, step, clockwork)]
+    return " or ".join([*steps, *([Step.RESUME.value] if table.paused_from is not None else [])])
 
 
 def _refusal(table: Table, step: Step, problem: str) -> TableStateError:

@@ -59,10 +59,20 @@ class Sitting:
     """The player has left while the bets were cut: they stand, and the place is free once the seat is opened."""
 
     def verify_device(self, device_no: int) -> None:
-        """DeviceReplacedError for a device that another one has replaced (T-3)."""
+        """DeviceReplacedError for a device that another one has replaced (T-3); InvalidFieldError for a number that no
+        device has.
+        """
+        if not 0 < device_no <= self.device_no:
+            raise InvalidFieldError(
+                f"no device of this seat has the number {device_no}: the answer to Join says which one you have",
+                field="device_no",
+                value=device_no,
+                limit=self.device_no,
+                table=self.table_id,
+            )
         if device_no != self.device_no:
             raise DeviceReplacedError(
-                f"device {device_no} no longer plays this seat, device {self.device_no} does",
+                f"device {device_no} no longer plays this seat, device {self.device_no} does: join to take it over",
                 field="device_no",
                 value=device_no,
                 limit=self.device_no,

@@ -208,7 +208,7 @@ class TableAdmin(TableOrders):
             config = await self.configs.of(row.next_config or row.config)
             if row.table.state is not State.PAUSED:
                 raise TableStateError(
-                    f"table {table_id} is {row.table.state}: only a paused table is given up",
+                    f"table {table_id} is {row.table.state}: bets are given back at a paused table, so pause it first",
                     table=table_id,
                     state=row.table.state.value,
                     step=Step.CANCEL.value,

@@ -152,7 +152,7 @@ def allowed(table: Table, clockwork: Clockwork) -> set[Step]:
     """The steps that the table takes. Every other one is refused with its name."""
     phase = "" if table.phase is None else f" {table.phase}"
     state = f"paused from {table.paused_from}{phase}" if table.paused_from else f"{table.state}{phase}"
-    found = set()
+    found, named = set(), set()
     for step in Step:
         after, refused = table, None
         try:
@@ -164,7 +164,11 @@ def allowed(table: Table, clockwork: Clockwork) -> set[Step]:
             found.add(step)
         else:
             assert refused.metadata == {"table": "table-1", "state": state, "step": step.value}
-            assert refused.message == f"table table-1 is {state}: it cannot {step}"
+            said, _, possible = refused.message.partition("; from here it can ")
+            assert said == f"table table-1 is {state}: it cannot {step}"
+            named.add(possible)
+    (names,) = named
+    assert set(names.split(" or ")) == {step.value for step in found}
     return found
 
 

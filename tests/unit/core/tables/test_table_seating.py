@@ -71,12 +71,19 @@ def test_a_second_device_takes_the_seat_over() -> None:
     second = placed.taken_over()
     assert second == replace(placed, device_no=2, version=3)
     second.verify_device(2)
-    for device_no in (1, 3):
-        with pytest.raises(DeviceReplacedError) as caught:
-            second.verify_device(device_no)
-        assert caught.value.field == "device_no"
-        assert caught.value.metadata == {"value": str(device_no), "limit": "2", "table": "table-1"}
-        assert caught.value.message == f"device {device_no} no longer plays this seat, device 2 does"
+    with pytest.raises(DeviceReplacedError) as caught:
+        second.verify_device(1)
+    assert caught.value.field == "device_no"
+    assert caught.value.metadata == {"value": "1", "limit": "2", "table": "table-1"}
+    assert caught.value.message == "device 1 no longer plays this seat, device 2 does: join to take it over"
+
+
+@pytest.mark.parametrize("device_no", [-1, 0, 3])
+def test_a_number_that_no_device_has_is_refused_as_such(device_no: int) -> None:
+    second = SITTING.taken_over()
+    with pytest.raises(InvalidFieldError, match="the answer to Join says which one you have") as caught:
+        second.verify_device(device_no)
+    assert caught.value.metadata == {"value": str(device_no), "limit": "2", "table": "table-1"}
 
 
 def test_a_seat_whose_round_is_opened_has_nothing_reserved_and_has_played() -> None:
