@@ -24,7 +24,7 @@ from bench.log import KEY, signing_cpu_s
 from rgs.core.ledger import Participation
 from rgs.core.sessions import Session, SessionStatus
 from rgs.core.tables.config import TableConfig, load_table_config
-from rgs.core.tables.machine import Clockwork, State, Step, Table, take
+from rgs.core.tables.machine import State, Step, Table, take
 from rgs.core.tables.rows import TableRow
 from rgs.core.tables.seating import Sitting
 from rgs.node.clock import SystemClock
@@ -257,10 +257,9 @@ def _config(host: Host, shipped: str, table_id: str, *, fast: bool = False) -> T
 async def _seat(host: Host, config: TableConfig, players: int) -> None:
     """A table in its betting window, and players with reserved bets."""
     now_ms = host.clock.now_ms()
-    ruleset = host.games.rulesets[config.ruleset_id]
-    clockwork = Clockwork(config.timers, config.early_close, ruleset.rules)
     table = Table(config.id, State.IDLE, version=0)
-    table = take(table, Step.BEGIN, clockwork, now_ms, round_id=host.tables.rounds.instance.new_id(now_ms))
+    round_id = host.tables.rounds.instance.new_id(now_ms)
+    table = take(table, Step.BEGIN, host.games.clockwork(config), now_ms, round_id=round_id)
     host.tables.configs.keep(config)
     await host.store.commit(Change(table=TableRow(table, config.sha256, due_ms=table.deadline_ms)))
     for first in range(0, players, PAGE):

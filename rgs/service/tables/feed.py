@@ -173,8 +173,7 @@ class Feed:
             raise
         table_id = found[1].table_id
         mailbox.add_session(session_id, table_id)
-        if found[1].device_no:
-            self._devices.setdefault(session_id, found[1].device_no)
+        self._devices.setdefault(session_id, found[1].device_no)  # 0: no seat yet
         if self._join(mailbox, table_id).marked_s >= begun_s:
             mailbox.mark(session_id)  # the table moved while the seat was read
         return found

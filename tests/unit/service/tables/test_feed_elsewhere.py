@@ -73,3 +73,17 @@ async def test_without_other_processes_no_seat_is_looked_for() -> None:
         hall.reads.clear()
         await hall.feed.scan_seats()
         assert not hall.reads
+
+
+async def test_who_watches_a_session_before_it_sits_down_elsewhere_is_shown_the_seat() -> None:
+    hall = Hall(elsewhere=True)
+    with hall.feed.mailbox(OP1) as mailbox:
+        await hall.feed.watch_session(mailbox, hall.sit(1, device_no=0))
+        await hall.feed.scan_seats()
+        await settle()
+        all_of(mailbox)  # the first look marks whatever happened before it
+        await hall.feed.scan_seats()
+        assert all_of(mailbox) == []
+        hall.sit(1, device_no=1)
+        await hall.feed.scan_seats()
+        assert SeatMark(session_id(1)) in all_of(mailbox)
