@@ -3,11 +3,12 @@ schema.
 
 What is real: every table, column, constraint and index; the columns of rounds, statements, sessions and answers as the
 server wrote them, with their sizes; the envelopes, byte for byte those of the rounds played. What is synthetic: ids,
-numbers, times and players are counted up; hashes and request ids are random, so that they are no hashes of the
-envelopes (such a store cannot be exported and replayed); all rounds are settled, `ROUNDS_A_SESSION` to a session, which
-is closed; every stored answer is of this minute, so that none has been dropped yet; purchases, operations, and the
-statements of opening and closing a session stand only for the sessions that were played. Indexes are made behind the
-rows, so that their pages are fuller than those of a store that has grown.
+numbers, times, references and players are counted up; hashes and request ids are random, so that they are no hashes of
+the envelopes (such a store cannot be exported and replayed); all rounds are settled, `ROUNDS_A_SESSION` to a session,
+which is closed; every stored answer is of this minute, so that none has been dropped yet; purchases, operations, and
+the statements of opening and closing a session stand only for the sessions that were played. Indexes are made behind
+the rows, so that their pages are fuller than those of a store that has grown. The finals of these rounds are in no
+operator's list.
 
 Refuses a store in use, and more than the disk is left with: `affordable`.
 """
@@ -114,6 +115,8 @@ def _add_instance(db: sqlite3.Connection, rounds: int) -> None:
         " VALUES (?, 'history', 1, 0, 0, ?, ?, 1, 2)",
         (_INSTANCE, 2 * rounds, rounds),
     )
+    # Or the server would list the finals of all these rounds while it is measured.
+    db.execute("INSERT INTO finals_read (instance, statement_no, before_no) VALUES (?, ?, 0)", (_INSTANCE, 2 * rounds))
 
 
 def _add_rounds(db: sqlite3.Connection, first: int, last: int, from_ms: int, end_ms: int) -> None:
@@ -158,9 +161,11 @@ def _add_rounds(db: sqlite3.Connection, first: int, last: int, from_ms: int, end
 def _add_sessions(db: sqlite3.Connection, rounds: int, open_sessions: int) -> None:
     db.execute("BEGIN")
     player = _PLAYER.replace(f"g.i / {ROUNDS_A_SESSION}", "g.i")
-    closed = {"session_id": "printf('00S%023d', g.i)", "player": player}
+    numbered = {"operator_reference": "printf('history-%d', g.i)", "player": player}
+    closed = {**numbered, "session_id": "printf('00S%023d', g.i)"}
     _copy(db, "sessions", "closed", closed, 0, -(-rounds // ROUNDS_A_SESSION))
-    opened = {"session_id": "printf('00T%023d', g.i)", "player": "printf('open-%d', g.i)"}
+    opened = dict.fromkeys(("operator_reference", "player"), "printf('open-%d', g.i)")
+    opened["session_id"] = "printf('00T%023d', g.i)"
     _copy(db, "sessions", "opened", opened, 0, open_sessions)
     db.execute("COMMIT")
 

@@ -34,7 +34,8 @@ Response = play.StartRoundResponse | play.ActResponse
 class Player:
     """One session and where its round stands."""
 
-    def __init__(self, player_no: int, channel: grpc.aio.Channel) -> None:
+    def __init__(self, player_no: int, channel: grpc.aio.Channel, requests: Requests = REQUESTS) -> None:
+        self._requests = requests
         self._name = f"bench-{player_no}"
         self._ways = ways_of(player_no)
         self._sessions = SessionServiceStub(channel)
@@ -49,9 +50,9 @@ class Player:
         """Open a new session if the money of the old one runs low; the old one stays as it is."""
         if self._session.balance_minor >= BALANCE_LEAST_MINOR:
             return
-        request = REQUESTS.open(GAME, self._name, "EUR", self._name)
+        request = self._requests.open(GAME, self._name, "EUR", str(uuid.uuid4()))
         opened = await self._sessions.OpenSession(request, timeout=CALL_TIMEOUT_S)
-        purchase = REQUESTS.buy(opened.session, PURCHASE_MINOR)
+        purchase = self._requests.buy(opened.session, PURCHASE_MINOR)
         self._session = (await self._sessions.BuyParticipation(purchase, timeout=CALL_TIMEOUT_S)).session
         self._left = []
 
@@ -59,8 +60,8 @@ class Player:
         """Play the round in play to its end, give the balance back, close the session and the stream."""
         while self._left:
             await self.play_unary()
-        await self._sessions.EndParticipation(REQUESTS.end(self._session), timeout=CALL_TIMEOUT_S)
-        await self._sessions.CloseSession(REQUESTS.close(self._session), timeout=CALL_TIMEOUT_S)
+        await self._sessions.EndParticipation(self._requests.end(self._session), timeout=CALL_TIMEOUT_S)
+        await self._sessions.CloseSession(self._requests.close(self._session), timeout=CALL_TIMEOUT_S)
         await self.hang_up()
 
     async def hang_up(self) -> None:
@@ -71,40 +72,44 @@ class Player:
 
     async def play_unary(self) -> None:
         """The next call of the round, as a call of its own."""
-        request = self._next()
+        request = self.next_request()
         if isinstance(request, play.StartRoundRequest):
-            self._take(await self._play.StartRound(request, timeout=CALL_TIMEOUT_S))
+            self.take(await self._play.StartRound(request, timeout=CALL_TIMEOUT_S))
         else:
-            self._take(await self._play.Act(request, timeout=CALL_TIMEOUT_S))
+            self.take(await self._play.Act(request, timeout=CALL_TIMEOUT_S))
 
     async def play_streamed(self) -> None:
         """The next call of the round, as a message on the player's stream."""
         if self._stream is None:
             self._stream = self._play.Play()
-        request = self._next()
+        request = self.next_request()
         if isinstance(request, play.StartRoundRequest):
             message = play.PlayRequest(start_round=request)
         else:
             message = play.PlayRequest(act=request)
         await self._stream.write(message)
         answer = await self._stream.read()
+        while isinstance(answer, play.PlayResponse) and answer.HasField("update"):
+            answer = await self._stream.read()
         if not isinstance(answer, play.PlayResponse):
             raise BenchError(f"the stream ended: {await self._stream.code()} {await self._stream.details()}")
         match answer.WhichOneof("response"):
             case "start_round":
-                self._take(answer.start_round)
+                self.take(answer.start_round)
             case "act":
-                self._take(answer.act)
+                self.take(answer.act)
             case _:
                 raise BenchError(f"refused: {answer.error.message}")
 
-    def _next(self) -> Request:
+    def next_request(self) -> Request:
+        """The next call of the round, or the start of the next one. Its answer is to be taken."""
         if not self._left:
             self._left = list(next(self._ways))
-            return REQUESTS.start(self._session, {"ante": ANTE_MINOR})
-        return REQUESTS.act(self._session, self._round, self._left[0])
+            return self._requests.start(self._session, {"ante": ANTE_MINOR})
+        return self._requests.act(self._session, self._round, self._left[0])
 
-    def _take(self, answer: Response) -> None:
+    def take(self, answer: Response) -> None:
+        """Take the answer of the last request."""
         if isinstance(answer, play.ActResponse):
             del self._left[0]
         self._session, self._round = answer.session, answer.round

@@ -31,9 +31,16 @@ class Reading:
     changes: int
     queued: int = 0
     rss_bytes: int = 0
+    tree_cpu_s: float = 0.0
+    """Of the process and its children."""
 
     def __sub__(self, before: Reading) -> Reading:
-        return Reading(self.cpu_s - before.cpu_s, self.groups - before.groups, self.changes - before.changes)
+        return Reading(
+            self.cpu_s - before.cpu_s,
+            self.groups - before.groups,
+            self.changes - before.changes,
+            tree_cpu_s=self.tree_cpu_s - before.tree_cpu_s,
+        )
 
 
 class Subject:

@@ -272,7 +272,7 @@ async def _bet(host: Host, config: TableConfig, number: int, now_ms: int) -> Non
         session_id=host.tables.rounds.instance.new_id(now_ms),
         operator=config.operators[0],
         player=f"{config.id}-{number}",
-        operator_reference="bench",
+        operator_reference=f"{config.id}-{number}",
         ruleset_id=config.ruleset_id,
         jurisdiction_id=config.jurisdiction_id,
         currency=config.currency,
@@ -304,7 +304,7 @@ async def _rows(host: Host) -> list[TableRow]:
 
 async def _pass(host: Host) -> None:
     """Let time pass until the next table is due."""
-    due_ms = await host.store.next_due_ms()
+    due_ms = min((row.due_ms for row in await _rows(host) if row.due_ms), default=0)
     host.clock.ahead_ms += max(0, due_ms - host.clock.now_ms())
 
 

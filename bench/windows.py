@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 import grpc.aio
 from google.protobuf.empty_pb2 import Empty
+from google.protobuf.wrappers_pb2 import BytesValue
 
 from bench.disk import fdatasync_s
 from bench.figures import BenchError, Figure, ratio
+from bench.floor import REQUEST_BYTES
 from bench.mix import CALLS_PER_ROUND
 from bench.players import CALL_TIMEOUT_S, Player
 from bench.process import Subject
-from bench.subject import ECHO_METHOD
+from bench.subject import ECHO_METHOD, ECHO_SERVICE, YARDSTICKS
 
 CONCURRENCIES: Final = (1, 16, 64)
 QUICK_CONCURRENCIES: Final = (1, 64)
@@ -35,6 +37,8 @@ SQLITE: Final = "sqlite"
 """The server whose figures need no suffix, and beside which the echo runs."""
 POSTGRES: Final = "postgres"
 ECHO: Final = "echo"
+YARDSTICK_CONCURRENCY: Final = 64
+"""Where the sized echo and the floor are measured too."""
 
 Step = Callable[[], Awaitable[None]]
 
@@ -52,10 +56,17 @@ class Window:
     changes: int
     database_cpu_s: float = 0.0
     """Of the database's own processes, where it has any."""
+    tree_cpu_s: float = 0.0
+    """Of the server process and its children."""
 
     @property
     def cpu_per_call_s(self) -> float:
         return self.cpu_s / self.calls
+
+    @property
+    def all_cpu_per_call_s(self) -> float:
+        """Of all processes: the server's with its children, and the database's."""
+        return (self.tree_cpu_s + self.database_cpu_s) / self.calls
 
     @property
     def batch(self) -> float:
@@ -73,6 +84,7 @@ def pooled(windows: Sequence[Window]) -> Window:
         groups=sum(window.groups for window in windows),
         changes=sum(window.changes for window in windows),
         database_cpu_s=sum(window.database_cpu_s for window in windows),
+        tree_cpu_s=sum(window.tree_cpu_s for window in windows),
     )
 
 
@@ -92,6 +104,8 @@ class Repeats:
     played: dict[str, Played]
     """By the name of the server."""
     fdatasync_s: list[float]
+    yardsticks: dict[tuple[str, str], list[Window]] = field(default_factory=dict)
+    """By name and way; empty where they were not measured."""
 
 
 class Load:
@@ -125,6 +139,13 @@ class Load:
         """Empty unary calls."""
         return [_echo_step(self._echo_channels[number % CHANNELS]) for number in range(count)]
 
+    def yardsticks(self, name: str, way: str, count: int) -> list[Step]:
+        """Calls of our sizes, each step another player's."""
+        return [
+            _sized_step(self._echo_channels[number % CHANNELS], name, way, number + (0 if way == "unary" else count))
+            for number in range(count)
+        ]
+
     async def window(self, steps: Sequence[Step]) -> Window:
         """Run one window; a task of its own repeats each step."""
         before, database_before_s = await self.subject.rest(), self._database_s()
@@ -143,6 +164,7 @@ class Load:
             groups=used.groups,
             changes=used.changes,
             database_cpu_s=self._database_s() - database_before_s,
+            tree_cpu_s=used.tree_cpu_s,
         )
 
     def channel(self) -> grpc.aio.Channel:
@@ -168,6 +190,10 @@ async def measure(
     for name, load in loads.items():
         kinds[name, "unary"] = load, [player.play_unary for player in players[name]]
         kinds[name, "stream"] = load, [player.play_streamed for player in players[name]]
+    if concurrency == YARDSTICK_CONCURRENCY:
+        for name in YARDSTICKS:
+            for way in ("unary", "stream"):
+                kinds[name, way] = first_load, first_load.yardsticks(name, way, concurrency)
     for load, steps in kinds.values():
         await load.window(steps)
     windows: dict[tuple[str, str], list[Window]] = {kind: [] for kind in kinds}
@@ -190,6 +216,7 @@ async def measure(
         echo=repeated("", ECHO),
         played={name: Played(repeated(name, "unary"), repeated(name, "stream")) for name in loads},
         fdatasync_s=[median(probes[part]) for part in parts],
+        yardsticks={(name, way): repeated(name, way) for name, way in kinds if name in YARDSTICKS},
     )
 
 
@@ -211,9 +238,21 @@ def figures_of(concurrency: int, repeats: Repeats) -> list[Figure]:
     figures = [Figure(f"echo_cpu_us_{concurrency}", tuple(seconds * 1e6 for seconds in echo_cpu_s), "us")]
     if concurrency == 1:
         figures.append(Figure("fdatasync_us", tuple(seconds * 1e6 for seconds in repeats.fdatasync_s), "us"))
+    for (name, way), windows in repeats.yardsticks.items():
+        cpu_s = [window.cpu_per_call_s for window in windows]
+        figures.append(ratio(f"{name.lower()}_{way}_cpu_ratio_{concurrency}", cpu_s, echo_cpu_s))
     for name, played in repeats.played.items():
         for way, windows in (("unary", played.unary), ("stream", played.stream)):
             figures += _figures_of_way(name, way, concurrency, windows, echo_cpu_s)
+            figures += [
+                ratio(
+                    f"{way}_cpu_over_{yardstick.lower()}_{concurrency}_{name}",
+                    [window.cpu_per_call_s for window in windows],
+                    [window.cpu_per_call_s for window in repeats.yardsticks[yardstick, way]],
+                )
+                for yardstick in YARDSTICKS
+                if repeats.yardsticks and name == SQLITE  # the floor is over SQLite
+            ]
         if concurrency == 1:
             figures += _latencies(name, played, repeats)
     return figures
@@ -231,6 +270,9 @@ def _figures_of_way(
         Figure(f"commit_batch_{concurrency}_{way}{suffix}", tuple(one.batch for one in windows), "changes/commit"),
         Figure(f"{way}_calls_per_s_{concurrency}{suffix}", tuple(one.calls / one.elapsed_s for one in windows), "1/s"),
     ]
+    if any(window.tree_cpu_s for window in windows):
+        all_cpu_s = [window.all_cpu_per_call_s for window in windows]
+        figures.append(ratio(f"{way}_all_cpu_ratio_{concurrency}_{name}", all_cpu_s, echo_cpu_s))
     if any(window.database_cpu_s for window in windows):
         database_us = tuple(window.database_cpu_s / window.calls * 1e6 for window in windows)
         figures.append(Figure(f"{way}_database_cpu_us_{concurrency}{suffix}", database_us, "us"))
@@ -261,6 +303,30 @@ def _echo_step(channel: grpc.aio.Channel) -> Step:
             raise BenchError("the echo says something else")
 
     return step
+
+
+def _sized_step(channel: grpc.aio.Channel, name: str, way: str, number: int) -> Step:
+    request = BytesValue(value=number.to_bytes(4, "big") + bytes(REQUEST_BYTES - 4))
+    codec: dict[str, Any] = {
+        "request_serializer": BytesValue.SerializeToString, "response_deserializer": BytesValue.FromString
+    }  # fmt: skip
+    if way == "unary":
+        call: Any = channel.unary_unary(f"/{ECHO_SERVICE}/{name}", **codec)
+
+        async def step() -> None:
+            await call(request, timeout=CALL_TIMEOUT_S)
+
+        return step
+    streams: list[Any] = []
+
+    async def stream_step() -> None:
+        if not streams:
+            streams.append(channel.stream_stream(f"/{ECHO_SERVICE}/{name}Stream", **codec)())
+        await streams[0].write(request)
+        if not isinstance(await streams[0].read(), BytesValue):
+            raise BenchError(f"the stream of {name} ended: {await streams[0].code()}")
+
+    return stream_step
 
 
 async def _repeat(step: Step, until: float) -> list[float]:

@@ -110,17 +110,20 @@ def examine(files: Mapping[str, bytes], root: str | None, trust: Trust | None) -
     verdict.insert(
         0, f"{'VERIFIED' if is_good else 'FAILED'} {anchored}: {replay.summary.rounds_verified} rounds of the session"
     )
-    currency = next(iter(replay.summary.staked_minor), "")
+    begun = next((one.body for one in links.values() if one.kind.name == "session_open"), {})
+    currency = begun.get("currency") or next(iter(replay.summary.staked_minor), "")
+    is_demo = replay.summary.rounds_demo > 0 or begun.get("mode") == "demo"
     round_id = final.body["round_id"]
     transfers = [
         (one.body, _block(one))
         for one in links.values()
-        if one.kind.name in _TRANSFERS or (one.kind.name == "transfer" and one.body["round_id"] == round_id)
+        if one.kind.name in _TRANSFERS or (one.kind.name in _OF_ROUND and one.body["round_id"] == round_id)
     ]
-    return Dispute(first, last, ruleset, currency, transfers, verdict, is_good, keys.anchored)
+    return Dispute(first, last, ruleset, currency, transfers, verdict, is_good, keys.anchored, is_demo)
 
 
 _TRANSFERS: Final = ("session_open", "purchase", "participation_end")
+_OF_ROUND: Final = ("transfer", "free_bet")
 _ROUNDS: Final = (("round_opening", "round_final"), ("seat_opening", "seat_final"))
 
 

@@ -17,11 +17,13 @@ from certification.pages import template
 from rgs.core.amounts import format_money
 from rgs.core.cards import parse_card
 from rgs.core.errors import FormatError
+from rgs.core.games import FAMILIES
 from rgs.core.games.paytables import Paytable
 from rgs.core.games.types import Outcome
 from rgs.core.hands import evaluate
 from rgs.core.money import format_odds
 from rgs.core.rulesets import Ruleset
+from rgs.core.texts import Texts, load_texts
 
 WORDS: Final = Path(__file__).parent / "dispute_words.toml"
 _SUITS: Final = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
@@ -36,6 +38,7 @@ _CLAUSES: Final = {
     ("casino_holdem", "side"): "C-6",
     ("casino_holdem", "side_fold"): "C-7",
 }
+REGULATOR_IDS: Final = ("regulator_session_id", "regulator_participation_id")
 _MARKS: Final = str.maketrans(",.", ".,")
 Words = Mapping[str, Any]
 
@@ -54,12 +57,29 @@ class Dispute:
     verdict: Sequence[str]
     is_good: bool
     is_anchored: bool
+    is_demo: bool = False
+    """Played with play money."""
 
 
 @lru_cache(maxsize=1)
 def languages() -> dict[str, dict[str, Any]]:
-    """The words, by language."""
-    return tomllib.loads(WORDS.read_text(encoding="utf-8"))
+    """The words, by language: the page's own, and those that players know from the game (`rgs.core.texts`)."""
+    own = tomllib.loads(WORDS.read_text(encoding="utf-8"))
+    return {code: {**words, **_of_the_game(load_texts(code))} for code, words in own.items()}
+
+
+def _of_the_game(texts: Texts) -> dict[str, Any]:
+    """The words for bets and decisions of each game, phases, results and hands, by the codes of statements."""
+    bets = {family: texts.table(f"game.{family}.bet").items() for family in FAMILIES}
+    actions = {family: texts.table(f"game.{family}.action").items() for family in FAMILIES}
+    return {
+        "bet": {family: {bet: f"{text[0].upper()}{text[1:]}" for bet, text in rows} for family, rows in bets.items()},
+        "action": {family: {name.lower(): text for name, text in rows} for family, rows in actions.items()},
+        "phase": {name.lower(): text for name, text in texts.table("phase").items()},
+        "result": {name.lower(): text for name, text in texts.table("result").items()},
+        "hand": texts.table("row"),
+        "malfunction": texts.table("malfunction"),
+    }
 
 
 def render_dispute(dispute: Dispute) -> str:
@@ -98,6 +118,9 @@ def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
     named, final, deal = words["fact"], dispute.final, dispute.opening["deal"]
     yield named["round_id"], final["round_id"]
     yield named["session_id"], final["session_id"]
+    for name in REGULATOR_IDS:  # RULEBOOK R-1: both are shown wherever a round is
+        for given in {private[name]: None for _, private in dispute.transfers if private.get(name)}:
+            yield named[name], given
     yield named["game_code"], deal["game_code"]
     if deal["table"]:
         yield named["table"], deal["table"]
@@ -107,7 +130,9 @@ def _facts(words: Words, dispute: Dispute) -> Iterator[tuple[str, str]]:
     yield named["commitment"], dispute.opening["commitment"]
     yield named["status"], words["status"][final["status"]]
     if "void" in final:
-        yield named["reason"], final["void"]["reason"]
+        code = final["void"]["reason"]  # an admin's code has no text
+        known = words["malfunction"].get(code)
+        yield named["reason"], f"{known} ({code})" if known else code
     outcome = final.get("outcome") or final.get("void", {}).get("would_have_outcome")
     if outcome is not None:
         yield named["outcome"], words["outcome"][outcome["outcome"]]
@@ -181,8 +206,10 @@ def _transfers(words: Words, dispute: Dispute) -> Iterator[tuple[str, str, str, 
         amount = body.get("amount_minor") or body.get("paid_out_minor", "")
         # A stake debited by itself has no private block: the wallet's id stands in the statement.
         named = {**private, "wallet_transaction_id": body["transaction_id"]} if "transaction_id" in body else private
-        ids = ", ".join(f"{name} {value}" for name, value in sorted(named.items()))
-        yield body["time"], words["transfer"][body.get("direction", body["kind"])], ids, _amount(words, dispute, amount)
+        ids = ", ".join(f"{words['id'].get(name, name)} {value}" for name, value in sorted(named.items()))
+        what = body.get("direction", body["kind"])
+        what = f"free_bet_{what}" if "grant_id" in body else what
+        yield body["time"], words["transfer"][what], ids, _amount(words, dispute, amount)
 
 
 def card_text(card: str) -> str:

@@ -45,6 +45,9 @@ class AuditFindings:
     bought_minor: Counter[str] = field(default_factory=Counter)
     """By currency: purchases, and stakes debited one by one."""
     paid_out_minor: Counter[str] = field(default_factory=Counter)
+    granted_minor: Counter[str] = field(default_factory=Counter)
+    """By currency: what campaigns paid for free bets, and what of it went back to them."""
+    reclaimed_minor: Counter[str] = field(default_factory=Counter)
     newest: str = field(default_factory=str)
     """The latest time of a numbered statement."""
     open: dict[str, list[Any]] = field(default_factory=dict)
@@ -62,6 +65,8 @@ class AuditFindings:
     _instances: dict[str, tuple[str, int]] = field(default_factory=dict)
     _periods: dict[str, int] = field(default_factory=dict)
     _currencies: dict[str, str] = field(default_factory=dict)
+    _play_money: set[str] = field(default_factory=set)
+    """Open sessions with play money: in no sum of money."""
 
     def take(self, statement: Statement) -> Iterator[VerificationError]:
         """One statement."""
@@ -96,15 +101,25 @@ class AuditFindings:
             case "session_open":
                 self._periods[body["session_id"]] = self._period(body["jurisdiction"])
                 self._currencies[body["session_id"]] = body["currency"]
+                if body.get("mode") == "demo":
+                    self._play_money.add(body["session_id"])
                 for kind in ("ruleset", "jurisdiction"):
                     self.named[body[kind]["sha256"]] = f"{kind} {body[kind]['id']}"
             case "session_close":
                 self._periods.pop(body["session_id"], None)
                 self._currencies.pop(body["session_id"], None)
+                self._play_money.discard(body["session_id"])
+            case "purchase" | "participation_end" if body["session_id"] in self._play_money:
+                pass
             case "purchase":
                 self.bought_minor[self._currency(body)] += int(body["amount_minor"])
-            case "transfer":
-                moved = self.bought_minor if body["direction"] == "debit" else self.paid_out_minor
+            case "transfer" | "free_bet" as kind:
+                in_minor, out_minor = (
+                    (self.bought_minor, self.paid_out_minor)
+                    if kind == "transfer"
+                    else (self.granted_minor, self.reclaimed_minor)
+                )
+                moved = in_minor if body["direction"] == "debit" else out_minor
                 moved[self._currency(body)] += int(body["amount_minor"])
             case "participation_end":
                 self.paid_out_minor[self._currency(body)] += int(body["paid_out_minor"])
@@ -147,7 +162,8 @@ class AuditFindings:
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs, for JSON."""
-        return {**{name: getattr(self, name) for name in _KEPT}, "reported": sorted(self.reported)}
+        kept = {name: getattr(self, name) for name in _KEPT}
+        return {name: sorted(value) if isinstance(value, set) else value for name, value in kept.items()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`. TypeError, ValueError or AttributeError if it is not a state."""
@@ -192,7 +208,8 @@ class AuditFindings:
         admins = [approval["party"] for approval in void["approvals"]]
         currency = self._currency(body)
         _add_void(self.voids_by_session.setdefault(f"{body['session_id']} {currency}", {}), body, returned)
-        for admin in sorted(set(admins)):
+        is_money = body["session_id"] not in self._play_money
+        for admin in sorted(set(admins)) if is_money else ():
             _add_void(self.voids_by_admin.setdefault(f"{admin} {currency}", {}), body, returned)
         if len(self.voids) < VOIDS_MAX:
             self.voids.append(

@@ -94,8 +94,8 @@ def document_of(
 
 
 def _money(summary: Summary, findings: AuditFindings) -> Iterator[dict[str, Any]]:
-    """The participation identity over all of the log: what was bought and won, less what was staked and paid out, is
-    still in play.
+    """The participation identity over all of the log: what was bought, granted and won, less what was staked, given
+    back to campaigns and paid out, is still in play.
     """
     for currency in sorted(summary.staked_minor.keys() | findings.bought_minor.keys()):
         moved = {
@@ -103,9 +103,12 @@ def _money(summary: Summary, findings: AuditFindings) -> Iterator[dict[str, Any]
             "staked_minor": summary.staked_minor[currency],
             "returned_minor": summary.returned_minor[currency],
             "paid_out_minor": findings.paid_out_minor[currency],
+            "granted_minor": findings.granted_minor[currency],
+            "reclaimed_minor": findings.reclaimed_minor[currency],
         }
-        bought, staked, returned, paid_out = moved.values()
-        yield {"currency": currency, **moved, "in_play_minor": bought - staked + returned - paid_out}
+        bought, staked, returned, paid_out, granted, reclaimed = moved.values()
+        in_play = bought + granted - staked + returned - reclaimed - paid_out
+        yield {"currency": currency, **moved, "in_play_minor": in_play}
 
 
 def _instances(replay: Replay) -> Iterator[dict[str, Any]]:

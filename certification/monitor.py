@@ -110,6 +110,8 @@ class ReturnMonitor:
         self.unread: Counter[str] = Counter()
         self._decisions = decisions
         self._currencies: dict[str, str] = {}
+        self._play_money: set[str] = set()
+        """Sessions whose rounds are counted nowhere."""
         self._lines: dict[str, deque[_Waiting]] = {}
         self._open: dict[str, _Waiting] = {}
         self._seen = SeenRounds()
@@ -121,6 +123,11 @@ class ReturnMonitor:
         kind, body = parse_statement(parse_envelope(envelope))
         if kind.name == "session_open":
             self._currencies[body["session_id"]] = body["currency"]
+            if body.get("mode") == "demo":
+                self._play_money.add(body["session_id"])
+        elif body.get("session_id") in self._play_money:
+            if kind.name == "session_close":
+                self._play_money.discard(body["session_id"])
         elif kind.name == "round_opening":
             name = leaf_hash(envelope).hex()
             if name not in self._open and not self._seen.is_again(name, body):

@@ -44,6 +44,7 @@ from rgs.core.replay.reading import Statement, read_authentic
 from rgs.core.shards import half_year, parse_origin
 from rgs.core.statements import (
     KINDS,
+    SESSION_OPEN_2,
     ExportLine,
     format_canonical,
     format_line,
@@ -64,7 +65,10 @@ SKEW_S: Final = 3_600
 RECEIPT_BYTES_MAX: Final = 64 * LINE_BYTES_MAX
 _FINALS: Final = {"round_final": "opening", "seat_final": "opening", "table_final": "table_round"}
 """A kind that ends a round, and where it names what it ends."""
-_READ: Final = tuple(KINDS[name].payload_type.encode("ascii") for name in (*_FINALS, "session_open"))
+_READ: Final = tuple(
+    kind.payload_type.encode("ascii")
+    for kind in (*(KINDS[name] for name in (*_FINALS, "session_open")), SESSION_OPEN_2)
+)
 _OPENINGS: Final = frozenset({"round_opening", "seat_opening", "table_round"})
 _INCLUDED, _OMITTED, _UNUSABLE, _NOT_DUE = 0, 1, 2, 3
 

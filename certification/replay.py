@@ -81,7 +81,8 @@ def _rows(summary: Summary, keys: KeyBook) -> Iterator[tuple[str, str]]:
     yield "statements", f"{sum(summary.statements.values())} in {summary.lines} lines"
     yield "", _counts(summary.statements.most_common())
     games = _counts(sorted(summary.games.items())) or "none"
-    yield "rounds", f"{games}; {summary.rounds_open} open at the cut, {summary.seats_void} seats void"
+    demo = f", {summary.rounds_demo} with play money" if summary.rounds_demo else ""
+    yield "rounds", f"{games}; {summary.rounds_open} open at the cut, {summary.seats_void} seats void{demo}"
     yield "sessions", str(summary.sessions)
     cut = "; the export is cut, as its scope says" if summary.is_cut else ""
     yield "instances", f"{summary.instances}{cut}"

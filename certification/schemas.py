@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from certification.replay import refused
-from rgs.core.statements.kinds import KINDS
+from rgs.core.statements.kinds import KIND_OF_PAYLOAD_TYPE
 from rgs.core.statements.lines import PRIVATE_BLOCK
 from rgs.core.statements.shapes import json_schema
 
@@ -24,10 +24,10 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def schemas() -> Mapping[str, str]:
     """The text of every schema by its file name: one a kind of statement, and the private block."""
     documents: dict[str, dict[str, Any]] = {}
-    for kind in KINDS.values():
-        documents[f"{kind.name}.v1.json"] = {
+    for kind in KIND_OF_PAYLOAD_TYPE.values():
+        documents[f"{kind.name}.v{kind.version}.json"] = {
             "$schema": _DIALECT,
-            "$id": f"urn:rgs:statement:{kind.name}:v1",
+            "$id": f"urn:rgs:statement:{kind.name}:v{kind.version}",
             "title": kind.payload_type,
             "description": f"Signed by a key of role {', '.join(sorted(kind.roles))}.",
             **json_schema(kind.shape),

@@ -53,7 +53,7 @@ def play_session(channel: grpc.Channel, rounds: int) -> list[bytes]:
             game="casino-holdem",
             player="minimal-player",
             currency="EUR",
-            operator_reference="minimal-1",
+            operator_reference=f"minimal-{uuid.uuid4()}",  # your own id of the session, each once
         ),
         timeout=TIMEOUT_S,
     )

@@ -22,14 +22,14 @@ EPOCH: Final = "1577836800"
 """2020-01-01, the time of every file in a wheel."""
 
 
-def build(source: Path, folder: Path) -> Path:
-    """The wheel of the project in `source`, written into `folder`."""
+def build(source: Path, folder: Path, name: str = "rgs") -> Path:
+    """The wheel of the project in `source`, written into `folder`. `name`: what the file's name begins with, to `-`."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder.resolve())]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"cannot build the wheel:\n{done.stdout}{done.stderr}")
-    (wheel,) = folder.glob("rgs-*.whl")
+    (wheel,) = folder.glob(f"{name}-*.whl")
     return wheel
 
 

@@ -3,9 +3,10 @@
     {"time":"…","level":"info","event":"call","method":"PlayService/Act","party":"operator-1","request_id":"…",
      "session_id":"…","round_id":"…","reason":"OK","ms":1.8}
 
-Ids that the server makes (of an opened session or a started round) are read from the beginning of the answer. `reason`
-is OK, or the reason of the error (docs/errors.md). The line is written in one piece without the log's pipeline, which
-would cost several times as much. So a line must never hold amounts, cards, pseudonyms, statements or error messages.
+While calls are traced, `trace_id` comes last. Ids that the server makes (of an opened session or a started round) are
+read from the beginning of the answer. `reason` is OK, or the reason of the error (docs/errors.md). The line is written
+in one piece without the log's pipeline, which would cost several times as much. So a line must never hold amounts,
+cards, pseudonyms, statements or error messages.
 What a caller sent as an id is cut, and escaped unless it consists of letters and digits.
 
 A party's failed calls get at most REFUSALS_MAX lines a second; then one line has the number of those left out, so that
@@ -19,6 +20,7 @@ Reads are not logged, and neither are calls that were not admitted: these are co
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -26,6 +28,7 @@ from google.protobuf.message import Message
 
 from rgs.core.clock import Clock
 from rgs.core.times import format_time
+from rgs.observe.traces import trace_id
 
 OK: Final = "OK"
 ID_MAX: Final = 64
@@ -36,6 +39,7 @@ _MAKING: Final = frozenset({"rgs.v1.SessionService/OpenSession", "rgs.v1.PlaySer
 _ULID_CHARACTERS: Final = 26
 _FIRST_FIELD, _SECOND_FIELD = 0x0A, 0x12  # of a message: number and "with a length", in one byte
 _MORE: Final = 0x80
+_is_plain: Final = re.compile(rf"[A-Za-z0-9-]{{0,{ID_MAX}}}").fullmatch
 
 
 class CallLines:
@@ -61,7 +65,7 @@ class CallLines:
             f'{{"time":"{format_time(self._clock.now_ms())}","level":"info","event":"call"'
             f',"method":"{name[name.find(".v1.") + 4 :]}","party":"{party}"'
             f',"request_id":{quoted(getattr(message, "request_id", ""))},"session_id":{quoted(session_id)}'
-            f',"round_id":{quoted(round_id)},"reason":"{reason}","ms":{passed_s * 1000:.1f}}}'
+            f',"round_id":{quoted(round_id)},"reason":"{reason}","ms":{passed_s * 1000:.1f}{trace_field()}}}'
         )
 
     def poll(self) -> None:
@@ -76,9 +80,15 @@ class CallLines:
                 )
 
 
+def trace_field() -> str:
+    """The id of the trace as a further field; empty if nothing is traced."""
+    found = trace_id()
+    return f',"trace_id":"{found}"' if found else ""
+
+
 def quoted(text: str) -> str:
     """An id as a JSON string. Other text is cut to ID_MAX characters and escaped."""
-    if len(text) <= ID_MAX and text.isascii() and (not text or text.replace("-", "").isalnum()):
+    if _is_plain(text):
         return f'"{text}"'
     return json.dumps(text[:ID_MAX])
 

@@ -57,19 +57,21 @@ def _changes(admin: Admin) -> Methods:
             caller, "SetSwitch", message.request_id,
             scope=scope, subject=subject, enabled=message.enabled, reason=message.reason,
         )  # fmt: skip
-        reply = await admin.set_switch(order, scope, subject, enabled=message.enabled, reason=message.reason)
+        reply = await admin.set_switch(
+            order, scope, subject, enabled=message.enabled, reason=message.reason, dry_run=message.dry_run
+        )
         return reply_bytes("SetSwitch", reply)
 
     async def propose_void(caller: Caller, message: pb.ProposeVoidRequest) -> bytes:
         round_ids = list(message.round_ids)
         order = order_of(caller, "ProposeVoid", message.request_id, round_ids=round_ids, reason=message.reason)
-        results = await admin.propose_void(order, round_ids, message.reason)
+        results = await admin.propose_void(order, round_ids, message.reason, dry_run=message.dry_run)
         return pb.ProposeVoidResponse(results=map(_void_result, results)).SerializeToString()
 
     async def approve_void(caller: Caller, message: pb.ApproveVoidRequest) -> bytes:
         round_ids = list(message.round_ids)
         order = order_of(caller, "ApproveVoid", message.request_id, round_ids=round_ids)
-        results = await admin.approve_void(order, round_ids)
+        results = await admin.approve_void(order, round_ids, dry_run=message.dry_run)
         return pb.ApproveVoidResponse(results=map(_void_result, results)).SerializeToString()
 
     return {
@@ -87,9 +89,15 @@ def _allow_list(certificates: Certificates) -> Methods:
         order = order_of(
             caller, "AddCertificate", message.request_id,
             certificate=message.certificate.hex(), jurisdiction=message.jurisdiction, reason=message.reason,
+            **({"operator": message.operator} if message.operator else {}),
         )  # fmt: skip
         reply = await certificates.add(
-            order, message.certificate, message.jurisdiction, message.reason, _added_certificate
+            order,
+            message.certificate,
+            message.jurisdiction,
+            message.reason,
+            _added_certificate,
+            operator=message.operator,
         )
         return reply_bytes("AddCertificate", reply)
 
@@ -231,7 +239,7 @@ def _void_result(result: VoidResult) -> pb.VoidResult:
         round_id=result.round_id,
         status=ROUND_STATUS_UNSPECIFIED if result.status is None else ROUND_STATUSES[result.status],
         statement=result.envelope,
-        refusal=result.refusal,
+        **same_fields(result, "refusal", "staked_minor", "currency", "reason"),
     )
 
 
@@ -241,7 +249,7 @@ def _added_certificate(row: PartyRow) -> bytes:
 
 def _certificate(row: PartyRow) -> pb.Certificate:
     return pb.Certificate(
-        **same_fields(row, "fingerprint", "party", "role", "jurisdiction"),
+        **same_fields(row, "fingerprint", "party", "role", "jurisdiction", "operator"),
         added_time=time_fields(row.added_ms),
         removed_time=time_fields(row.removed_ms or 0),
         end_time=time_fields(row.last_ms or 0),

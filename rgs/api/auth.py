@@ -38,12 +38,16 @@ _AUDIT: Final = _HISTORY | {Role.LAB}
 _READS_ALL: Final = _AUDIT - _PLAYS
 _ALL: Final = frozenset(Role)
 _ADMIN: Final = frozenset({Role.ADMIN})
+_SUPPORT: Final = frozenset({Role.SUPPORT})
 _READS_BOOKS: Final = _HISTORY | _ADMIN
 _OVERSIGHT: Final = frozenset({Role.ADMIN, Role.AUDITOR, Role.REGULATOR})
 
 ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.CatalogService/ListGames": _ALL,
     "rgs.v1.CatalogService/GetGame": _ALL,
+    "rgs.v1.CatalogService/GetTerms": _PLAYS,
+    "rgs.v1.CatalogService/GetTexts": _ALL,
+    "rgs.v1.SessionService/CreateLaunch": _PLAYS,
     "rgs.v1.SessionService/OpenSession": _PLAYS,
     "rgs.v1.SessionService/GetSession": _PLAYS,
     "rgs.v1.SessionService/BuyParticipation": _PLAYS,
@@ -75,8 +79,19 @@ ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "rgs.v1.TableAdminService/BarPlayer": _ADMIN | _PLAYS,
     "rgs.v1.TableAdminService/ReserveBox": _ADMIN,
     "rgs.v1.TableAdminService/EraseMessage": _ADMIN,
+    "rgs.v1.FreeBetService/GrantFreeBets": _PLAYS,
+    "rgs.v1.FreeBetService/ListFreeBets": _PLAYS,
+    "rgs.v1.FreeBetService/CancelFreeBet": _PLAYS,
     "rgs.v1.HistoryService/ListRounds": _HISTORY,
     "rgs.v1.HistoryService/GetRoundRecord": _HISTORY,
+    "rgs.v1.ReportService/ListDayTotals": _PLAYS,
+    "rgs.v1.ReportService/WatchFinals": _PLAYS,
+    "rgs.v1.SupportService/Find": _SUPPORT,
+    "rgs.v1.SupportService/GetPlayer": _SUPPORT,
+    "rgs.v1.SupportService/GetSupportSession": _SUPPORT,
+    "rgs.v1.SupportService/ListSupportSessions": _SUPPORT,
+    "rgs.v1.SupportService/ListSupportRounds": _SUPPORT,
+    "rgs.v1.SupportService/ExplainRound": _SUPPORT,
     "rgs.v1.AuditService/GetStatement": _AUDIT,
     "rgs.v1.AuditService/ListStatements": _AUDIT,
     "rgs.v1.AuditService/ListKeyStatements": _AUDIT,
@@ -239,7 +254,7 @@ class Gate:
                 limit=expected,
                 value=" ".join(peer.uris)[:200],
             )
-        return Caller(row.party, Role(row.role), row.jurisdiction)
+        return Caller(row.party, Role(row.role), row.jurisdiction, row.operator)
 
 
 def verify_metadata(context: Context) -> None:

@@ -32,6 +32,8 @@ from rgs.api.parsing import parse_message
 from rgs.api.quotas import RETRY_MS, Account, OpenStream, OpenStreams, PartyLimits, Quotas
 from rgs.core.clock import Clock
 from rgs.core.errors import DeadlineTooShortError, PartyLimitError, RgsError, UnavailableError
+from rgs.observe.histogram import LATENCY_S, Histogram
+from rgs.observe.traces import TRACEPARENT, Tracer
 from rgs.service.callers import Caller
 
 CANCELLED = "CANCELLED"
@@ -86,7 +88,7 @@ class Duplex:
 
 
 Methods = Mapping[str, Unary[Any] | ServerStream[Any] | ClientStream[Any] | Duplex]
-"""The methods of one service by name, without the stream `Play`."""
+"""The methods of one service by name."""
 
 
 class Calls:
@@ -100,8 +102,12 @@ class Calls:
         note_fault: Callable[[str], None] = lambda _: None,
         lines: CallLines | None = None,
         limits: PartyLimits = PartyLimits(),  # noqa: B008 - frozen
+        tracer: Tracer | None = None,
     ) -> None:
-        """`note_fault` gets the reason of every server fault; `lines` logs every call that may change something."""
+        """`note_fault` gets the reason of every server fault; `lines` logs every call that may change something;
+        `tracer` makes a span of every call.
+        """
+        self._tracer = tracer
         self._lines = lines
         self._note_fault = note_fault
         self._gate = gate
@@ -116,6 +122,10 @@ class Calls:
         self._faults = 0
         self.under_way = 0
         """Calls and messages of streams that are being processed."""
+        self.reasons: dict[tuple[str, str], int] = {}
+        """How many have ended since the start, by method and reason."""
+        self.times: dict[str, Histogram] = {}
+        """How long they took, by method."""
 
     # --- unary --------------------------------------------------------------------------------------------------------
 
@@ -123,7 +133,7 @@ class Calls:
         """The handler for gRPC; `name` is `<service>/<method>`."""
 
         async def behave(data: bytes, context: Context) -> bytes:
-            self.begin()
+            begun_s, reason = self.begin(context), CANCELLED
             request_id = ""
             account: Account | None = None
             try:
@@ -132,15 +142,18 @@ class Calls:
                 account = self.quotas.enter(caller)
                 message = parse_message(method.kind, data)
                 request_id = getattr(message, "request_id", "")
-                return await self.answer(name, method, caller, message)
+                answer = await self.answer(name, method, caller, message)
+                reason = OK
+                return answer
             except Exception as error:  # noqa: BLE001 - every error becomes a status
+                reason = reason_of(error)
                 status = self.status(error, name, request_id)
                 if account is None:
                     await refuse(context, status)
                 end_with(context, status)
                 return b""
             finally:
-                self.end()
+                self.end(name, reason, begun_s)
 
         return grpc.unary_unary_rpc_method_handler(behave)
 
@@ -190,24 +203,28 @@ class Calls:
         """Run a stream of an admitted caller. Every error becomes its status; `aborts`: by `refuse`, if the caller was
         not admitted.
         """
-        self.begin()
+        begun_s, reason = self.begin(context), CANCELLED
         stream: OpenStream | None = None
         try:
             caller = self.admit(certificate_of(context), name, context)
             verify_metadata(context)
             stream = self.streams.open(self.quotas.enter(caller))
-            return await answer(caller, stream)
+            answered = await answer(caller, stream)
+            reason = OK
+            return answered
         except asyncio.CancelledError:
             if stream is None or stream.ending is None:
                 raise  # the client is gone
+            reason = stream.ending.reason
             end_with(context, self.status(stream.ending, name, ""))
         except Exception as error:  # noqa: BLE001 - every error becomes a status
+            reason = reason_of(error)
             status = self.status(error, name, "")
             if aborts and stream is None:
                 await refuse(context, status)
             end_with(context, status)
         finally:
-            self.end()
+            self.end(name, reason, begun_s)
         return b""
 
     async def _requests(
@@ -243,7 +260,7 @@ class Calls:
             answer = await method.answer(caller, message)
             reason = OK
         except Exception as error:
-            reason = error.reason if isinstance(error, RgsError) else INTERNAL
+            reason = reason_of(error)
             raise
         finally:
             self._lines.emit(name, caller.party, message, answer, reason, time_s() - begun_s)
@@ -252,7 +269,7 @@ class Calls:
     def admit(self, certificate: bytes | None, name: str, context: Context) -> Caller:
         """The caller, if it may call the method now and its deadline has not passed. RgsError otherwise."""
         caller = self._gate.caller(certificate, name)
-        left_s = cast("float | None", context.time_remaining())  # None without a deadline; the stubs leave that out
+        left_s: Any = context.time_remaining()  # None without a deadline; the stubs leave that out
         if left_s is not None and left_s <= 0:
             raise DeadlineTooShortError("the deadline has passed; nothing was done", method=name)
         return caller
@@ -269,13 +286,13 @@ class Calls:
         )
         if status.code in FAULT_NUMBERS:
             self._faults += 1
-            self._note_fault(error.reason if isinstance(error, RgsError) else INTERNAL)
+            self._note_fault(reason_of(error))
         return status
 
     async def wait_for(self, receive: Callable[[], Awaitable[_Given]]) -> _Given:
         """Wait in a stream for what `receive` returns. UnavailableError as soon as the server drains."""
         if not self._draining.is_set():
-            task = cast("asyncio.Task[Any]", asyncio.current_task())
+            task: Any = asyncio.current_task()
             self._waiting.add(task)
             try:
                 return await receive()
@@ -287,16 +304,26 @@ class Calls:
                 self._waiting.discard(task)
         raise UnavailableError("this server is stopping: open the stream again, elsewhere or later") from None
 
-    def begin(self) -> None:
-        """Count a call or message as under way."""
+    def begin(self, context: Context | None = None) -> float:
+        """Count a call or message as under way; the time now, for `end`. `context` has the caller's headers."""
+        if self._tracer is not None:
+            self._tracer.enter("" if context is None else _traceparent_of(context))
         self.under_way += 1
         self._nothing_under_way.clear()
+        return asyncio.get_running_loop().time()
 
-    def end(self) -> None:
-        """Count it as answered."""
+    def end(self, name: str, reason: str, begun_s: float) -> None:
+        """Count it as answered, under its method and OK or why not."""
         self.under_way -= 1
         if not self.under_way:
             self._nothing_under_way.set()
+        self.reasons[name, reason] = self.reasons.get((name, reason), 0) + 1
+        times = self.times.get(name)
+        if times is None:
+            times = self.times[name] = Histogram(LATENCY_S)
+        times.observe(asyncio.get_running_loop().time() - begun_s)
+        if self._tracer is not None:
+            self._tracer.leave(name, reason)
 
     def poll(self) -> None:
         """To be called once a second: ends streams that have waited too long, logs how much was refused."""
@@ -319,6 +346,19 @@ class Calls:
     async def finished(self) -> None:
         """Wait until nothing is under way."""
         await self._nothing_under_way.wait()
+
+
+def _traceparent_of(context: Context) -> str:
+    """The caller's `traceparent`, empty without one. Of several gRPC keeps one."""
+    for key, value in context.invocation_metadata() or ():
+        if key == TRACEPARENT:
+            return str(value)
+    return ""
+
+
+def reason_of(error: Exception) -> str:
+    """The reason under which an error is logged and counted."""
+    return error.reason if isinstance(error, RgsError) else INTERNAL
 
 
 async def refuse(context: Context, status: Status) -> None:

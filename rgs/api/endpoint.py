@@ -15,15 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import grpc
-from grpc_reflection.v1alpha import reflection
 
 from rgs.api import health as health_service
+from rgs.api import reflection
 from rgs.api.calls import Calls, ClientStream, Duplex, Methods, ServerStream, Unary
 from rgs.api.health import Health
-from rgs.api.play import SERVICE as PLAY_SERVICE
-from rgs.api.play import STREAM, PlayStream
 from rgs.core.errors import InvalidFieldError
-from rgs.service.play.notices import Notices
 
 MESSAGE_BYTES_MAX: Final = 64 * 1024
 """Largest request."""
@@ -106,7 +103,6 @@ class Endpoint:
         tls: Tls,
         calls: Calls,
         services: Mapping[str, Methods],
-        notices: Notices,
         with_reflection: bool,
     ) -> None:
         """`shared`: other workers listen on the port too (SO_REUSEPORT); their supervisor keeps it."""
@@ -116,15 +112,14 @@ class Endpoint:
         self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=CALLS_MAX)
         for service, methods in services.items():
             handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-                method: _wrapped(calls, f"{service}/{method}", answering) for method, answering in methods.items()
+                method: _wrapped(calls, f"{service}/{method}", answer) for method, answer in methods.items()
             }
-            if service == PLAY_SERVICE:
-                handlers[STREAM] = PlayStream(calls, methods, notices).method()
             self._add(service, handlers)
         self._add(health_service.SERVICE, self.health.handlers())
         if with_reflection:
-            names = (*services, health_service.SERVICE, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, self._server)
+            answering = reflection.handler([*services, health_service.SERVICE])
+            for service in reflection.SERVICES:
+                self._add(service, {reflection.METHOD: answering})
         credentials = grpc.ssl_server_credentials([(tls.key, tls.chain)], tls.client_ca, require_client_auth=True)
         if not shared:
             _verify_free(listen)

@@ -147,6 +147,10 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "DISABLED": ErrorRow(
         _STATE, "An admin has disabled all play, the operator, the game or the player; `scope` says which."
     ),
+    "FREE_BET_REFUSED": ErrorRow(
+        _STATE,
+        "The free bet cannot be played in this round: used, cancelled, expired, or for another game, currency or ante.",
+    ),
     "FUNDING_MODE": ErrorRow(_STATE, "The session is funded bet by bet: it has no participation to buy or to end."),
     "PARTICIPATION_MISSING": ErrorRow(_STATE, "No right of participation has been bought in this session."),
     "PARTICIPATION_ENDED": ErrorRow(_STATE, "The participation has ended: no top-up, no round."),
@@ -162,6 +166,8 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         _STATE, "The game's returns are not certified, or one of them is below the jurisdiction's floor."
     ),
     "JURISDICTION_REFUSES": ErrorRow(_STATE, "The jurisdiction does not allow it."),
+    "LAUNCH_USED": ErrorRow(_STATE, "The launch has opened its session already: a token opens one session."),
+    "LAUNCH_EXPIRED": ErrorRow(_STATE, "The launch's time is over: create another one, under another request id."),
     "TOO_EARLY": ErrorRow(_STATE, "The minimum time between round starts has not passed; RetryInfo says when it has."),
     "NUMBER_NOT_EXPECTED": ErrorRow(_STATE, "The round or purchase number must be `limit`, the next one."),
     # Not INVALID_ARGUMENT: the same message with more time succeeds. Not DEADLINE_EXCEEDED: that leaves open whether
@@ -171,6 +177,11 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "IDEMPOTENCY_CONFLICT": ErrorRow(
         grpc.StatusCode.ALREADY_EXISTS,
         "The party has used the request id before for this method, with other content.",
+    ),
+    "OPERATOR_REFERENCE_USED": ErrorRow(
+        grpc.StatusCode.ALREADY_EXISTS,
+        "Another session of the operator was opened with this operator_reference; session_id names it. Nothing was"
+        " opened: go on with that session, or open one with another reference.",
     ),
     "CERTIFICATE_KNOWN": ErrorRow(
         grpc.StatusCode.ALREADY_EXISTS,

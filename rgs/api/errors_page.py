@@ -41,6 +41,7 @@ METADATA: Final[Mapping[str, str]] = {
     "currency": "the currency, ISO 4217",
     "jurisdiction": "the jurisdiction",
     "game": "the game's ruleset id",
+    "grant_id": "the free bet",
     "game_code": "the round's code, as the player saw it",
     "date": "the requested day",
     "ruleset_id": "the ruleset",

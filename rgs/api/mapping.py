@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor
 
-from rgs.core.cards import format_cards
+from rgs.core.card_texts import texts_of
 from rgs.core.games.types import Action, BetResult, BetSettlement, LegalAction, Outcome, Phase
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus, TakenAction
 from rgs.core.rulesets import Ruleset
-from rgs.core.sessions import Funding, SessionStatus
-from rgs.core.views import PendingOperation, RoundView, SessionView
+from rgs.core.sessions import Funding, Mode, SessionStatus
+from rgs.core.views import DecidingRow, PendingOperation, RoundView, SessionView
 from rgs.service.callers import Reply
 from rgs.service.play.catalog import GameEntry
 from rgs.v1 import admin_pb2 as admin
@@ -40,6 +40,8 @@ ROUND_STATUSES: Final = {status: common.RoundStatus.Value(f"ROUND_STATUS_{status
 SESSION_STATUSES: Final = {
     status: common.SessionStatus.Value(f"SESSION_STATUS_{status.name}") for status in SessionStatus
 }
+MODES: Final = {mode: common.Mode.Value(f"MODE_{mode.name}") for mode in Mode}
+MODE_OF: Final = {int(number): mode for mode, number in MODES.items()}
 FUNDINGS: Final = {funding: common.Funding.Value(f"FUNDING_{funding.name}") for funding in Funding}
 PROGRESS_NAMES: Final = ("begun", "unknown", "paid", "undoing")
 """The names of an operation's stages, by number."""
@@ -83,9 +85,10 @@ def tag_of(message: Descriptor, field: str) -> bytes:
 
 def field_bytes(tag: bytes, content: bytes) -> bytes:
     """A field of a serialized message."""
-    return b"".join((tag, _varint(len(content)), content))
+    return tag + _varint(len(content)) + content
 
 
+@lru_cache(maxsize=8192)  # lengths and tags: the same some thousand again and again
 def _varint(value: int) -> bytes:
     encoded = bytearray()
     while value > 0x7F:
@@ -142,6 +145,9 @@ def round_bytes(view: RoundView) -> bytes:
         single.end_time.FromMilliseconds(view.end_ms)
     if view.deadline_ms:
         single.deadline.FromMilliseconds(view.deadline_ms)
+    if view.grant_id:
+        single.grant_id, single.granted_minor = view.grant_id, view.granted_minor
+        single.reclaimed_minor = view.reclaimed_minor
     if view.malfunction_code:
         single.paused, single.malfunction_code = True, view.malfunction_code
     parts = [single.SerializeToString()]
@@ -153,7 +159,8 @@ def round_bytes(view: RoundView) -> bytes:
     if settled is not None:
         parts.append(_hand(_DEALER_HAND, settled.dealer_hand))
         parts.append(_outcome(settled.outcome, settled.dealer_qualifies))
-        parts += [_settled(bet) for bet in settled.bets]
+        for bet, row in zip(settled.bets, view.rows, strict=True):
+            parts.append(field_bytes(_SETTLEMENT, _settled(bet) + _row(row)))
     return b"".join(parts)
 
 
@@ -192,7 +199,12 @@ def _settled(bet: BetSettlement) -> bytes:
         returned_minor=bet.returned_minor,
         result=RESULTS[bet.result.value],
     )
-    return field_bytes(_SETTLEMENT, message.SerializeToString())
+    return message.SerializeToString()
+
+
+def _row(row: DecidingRow | None) -> bytes:
+    """The rest of a settled bet: its cards differ from round to round."""
+    return b"" if row is None else common.SettledBet(row=row.category, cards=row.cards).SerializeToString()
 
 
 @lru_cache(maxsize=_PARTS_MAX)
@@ -201,7 +213,7 @@ def _outcome(outcome: Outcome, dealer_qualifies: bool) -> bytes:
 
 
 def _hand(tag: bytes, hand: HandValue) -> bytes:
-    message = common.Hand(category=hand.category.text, cards=format_cards(hand.best5))
+    message = common.Hand(category=hand.category.text, cards=texts_of(hand.best5))
     return field_bytes(tag, message.SerializeToString())
 
 
@@ -262,6 +274,8 @@ class Encoder:
         )
         if held.status is not SessionStatus.CLOSED:
             moving.inactive_time.FromMilliseconds(view.inactive_ms)
+        if view.next_start_ms:
+            moving.next_start_time.FromMilliseconds(view.next_start_ms)
         if money.ended:
             moving.participation_ended, moving.paid_out_minor = True, money.paid_out_minor
         if held.wallet_balance_ms:
@@ -277,7 +291,8 @@ class Encoder:
 
     def _lasting(self, view: SessionView) -> bytes:
         held = view.session
-        key = (held.session_id, held.regulator_session_id, held.regulator_participation_id, held.limits)
+        # What changes with the regulator's ids, and with the erasure of the player.
+        key = (held.session_id, held.player, held.regulator_session_id, held.regulator_participation_id, held.limits)
         lasting = self._kept.get(key)
         if lasting is None:
             lasting = common.SessionView(
@@ -296,6 +311,13 @@ class Encoder:
                 limits=_limits(held.limits),
                 funding=FUNDINGS[held.funding],
                 table=held.table_id,
+                mode=MODES[held.mode],
+                bet_limits=[
+                    common.BetLimit(bet=bet, min_minor=one.min_minor, max_minor=one.max_minor)
+                    for bet, one in held.bet_limits
+                ],
+                language=held.language,
+                return_url=held.return_url,
             ).SerializeToString()
             if len(self._kept) >= SESSIONS_KEPT_MAX:
                 self._kept.clear()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from rgs.api.mapping import ACTION_OF
@@ -19,21 +20,25 @@ from rgs.core.errors import FormatError, InvalidFieldError, UnknownFieldError
 from rgs.core.games.types import Action
 from rgs.core.ids import check_name, check_reference, check_request_id, check_ulid
 from rgs.core.ledger import PARTICIPATION_MINOR_MAX
-from rgs.core.limits import SessionLimits
 from rgs.core.money import parse_currency
 from rgs.core.values import check_range
-from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.service.play.requests import (
+    Act,
+    BuyParticipation,
+    CloseSession,
+    EndParticipation,
+    GrantFreeBets,
+    StartRound,
+)
 from rgs.service.tables.requests import Decide, Join, Leave, PlaceBets, Say
-from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2, table_pb2
+from rgs.v1 import audit_pb2, common_pb2, free_bet_pb2, history_pb2, play_pb2, session_pb2, table_pb2
 
 AMOUNT_MINOR_MAX: Final = PARTICIPATION_MINOR_MAX
 NUMBER_MAX: Final = (1 << 63) - 1
 """Largest number of a stage, a purchase, a statement or a round's version: the largest int64."""
-TOKEN_BYTES_MAX: Final = 1024
-"""Longest session token, in bytes of UTF-8."""
 BETS_MAX: Final = 8
 """Largest number of bets in one request; every game has fewer."""
-_BET: Final = re.compile(r"[a-z][a-z0-9_]{0,15}", re.ASCII)
+BET: Final = re.compile(r"[a-z][a-z0-9_]{0,15}", re.ASCII)
 
 _Request = TypeVar("_Request", bound=Message)
 
@@ -79,6 +84,21 @@ def parse_start_round(message: play_pb2.StartRoundRequest) -> StartRound:
         session_id=check_ulid(message.session_id, "session_id"),
         round_no=_number(message.round_no, "round_no"),
         bets=_bets(message.bets, least=1),
+        free_bet=check_ulid(message.free_bet, "free_bet") if message.free_bet else "",
+    )
+
+
+def parse_grant_free_bets(message: free_bet_pb2.GrantFreeBetsRequest) -> GrantFreeBets:
+    """GrantFreeBets. The service checks the game, the stake and the expiry."""
+    return GrantFreeBets(
+        request_id=check_request_id(message.request_id),
+        player=check_reference(message.player, "player"),
+        game=check_name(message.game, "game"),
+        currency=check_currency(message.currency),
+        campaign=message.campaign,
+        stake_minor=_amount(message.stake_minor, "stake_minor"),
+        count=message.count,
+        expires_ms=_time_ms(message.expiry_time, "expiry_time"),
     )
 
 
@@ -90,20 +110,6 @@ def parse_act(message: play_pb2.ActRequest) -> Act:
         round_id=check_ulid(message.round_id, "round_id"),
         round_version=_number(message.round_version, "round_version"),
         action=_action(message.action),
-    )
-
-
-def parse_open_session(message: session_pb2.OpenSessionRequest) -> OpenSession:
-    """OpenSession. The service checks game and currency by the catalog and the jurisdiction."""
-    return OpenSession(
-        request_id=check_request_id(message.request_id),
-        game=check_name(message.game, "game"),
-        player=check_reference(message.player, "player"),
-        currency=_currency(message.currency),
-        operator_reference=check_reference(message.operator_reference, "operator_reference"),
-        limits=_limits(message.limits),
-        session_token=_token(message.session_token),
-        table=check_name(message.table, "table") if message.table else "",
     )
 
 
@@ -242,23 +248,9 @@ def _amount(value: int, field: str) -> int:
     return check_range(value, field, 1, AMOUNT_MINOR_MAX)
 
 
-def _limits(message: common_pb2.SessionLimits) -> SessionLimits:
-    limits = SessionLimits(message.loss_minor, message.stake_minor, message.duration_ms)
-    limits.verify()
-    return limits
-
-
-def _token(text: str) -> str:
-    """The token, unchanged. An error shows its length only."""
-    size = len(text.encode("utf-8"))
-    if size > TOKEN_BYTES_MAX:
-        raise InvalidFieldError(
-            f"session_token has {size} bytes, more than {TOKEN_BYTES_MAX}",
-            field="session_token",
-            limit=TOKEN_BYTES_MAX,
-            value=size,
-        )
-    return text
+def _time_ms(time: Timestamp, field: str) -> int:
+    """Milliseconds since 1970; what is outside the calendar is too much or too little for every caller's range."""
+    return check_range(time.seconds * 1000 + time.nanos // 1_000_000, field, 1, NUMBER_MAX)
 
 
 def _bets(bets: Iterable[common_pb2.Bet], *, least: int) -> dict[str, int]:
@@ -267,7 +259,7 @@ def _bets(bets: Iterable[common_pb2.Bet], *, least: int) -> dict[str, int]:
         if nth == BETS_MAX:
             raise InvalidFieldError(f"more than {BETS_MAX} bets", field="bets", limit=BETS_MAX)
         field = f"bets[{nth}].bet"
-        if _BET.fullmatch(bet.bet) is None:
+        if BET.fullmatch(bet.bet) is None:
             limit = "1 to 16 of a-z, 0-9 and _, a letter first"
             raise InvalidFieldError(f"{field} must be {limit}", field=field, limit=limit, value=bet.bet[:40])
         if bet.bet in placed:
@@ -282,7 +274,8 @@ def _action(value: int) -> Action:
     return ACTION_OF[check_range(value, "action", min(ACTION_OF), max(ACTION_OF))]
 
 
-def _currency(text: str) -> str:
+def check_currency(text: str) -> str:
+    """A currency code; InvalidFieldError."""
     try:
         return parse_currency(text)
     except FormatError:

@@ -83,7 +83,8 @@ class Account:
     def enter_for_task(self) -> None:
         """Count a call until the current task is done. PartyLimitError."""
         self.enter()
-        cast("asyncio.Task[Any]", asyncio.current_task()).add_done_callback(self.leave)
+        task: Any = asyncio.current_task()
+        task.add_done_callback(self.leave)
 
     def leave(self, _: object = None) -> None:
         """Count it as answered."""
@@ -188,6 +189,9 @@ class OpenStreams:
         self._limits = limits
         self._open: set[OpenStream] = set()
         self.now_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._open)
 
     def open(self, account: Account) -> OpenStream:
         """The stream of the current task, until the task is done. PartyLimitError."""

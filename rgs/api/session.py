@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from rgs.api.calls import Methods, Unary
+from rgs.api.launches import parse_create_launch, parse_open_session
 from rgs.api.mapping import Encoder, reply_bytes, same_fields, time_fields
 from rgs.api.pages import paged
-from rgs.api.parsing import parse_buy_participation, parse_close_session, parse_end_participation, parse_open_session
+from rgs.api.parsing import parse_buy_participation, parse_close_session, parse_end_participation
 from rgs.core.rounds import staked_so_far
 from rgs.service.callers import Caller
+from rgs.service.play.launches import Launches
 from rgs.service.play.sessions import OpenRound, Sessions
 from rgs.v1 import session_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
 
 
-def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
+def session_methods(sessions: Sessions, launches: Launches, encoder: Encoder) -> Methods:
     """The methods of the service."""
+
+    async def create_launch(caller: Caller, message: pb.CreateLaunchRequest) -> bytes:
+        token, expire_ms = await launches.create(caller, parse_create_launch(message))
+        return pb.CreateLaunchResponse(launch_token=token, expire_time=time_fields(expire_ms)).SerializeToString()
 
     async def open_session(caller: Caller, message: pb.OpenSessionRequest) -> bytes:
         return reply_bytes("OpenSession", await sessions.open(caller, parse_open_session(message)))
@@ -36,7 +42,12 @@ def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
 
     async def list_sessions(caller: Caller, message: pb.ListSessionsRequest) -> pb.ListSessionsResponse:
         views, token = await sessions.list(
-            caller, message.player, message.open_only, message.page_size, message.page_token
+            caller,
+            message.player,
+            message.open_only,
+            message.page_size,
+            message.page_token,
+            message.operator_reference,
         )
         return pb.ListSessionsResponse(sessions=map(encoder.session, views), next_page_token=token)
 
@@ -45,6 +56,7 @@ def session_methods(sessions: Sessions, encoder: Encoder) -> Methods:
         return pb.ListOpenRoundsResponse(rounds=map(_open_round, rounds), next_page_token=token)
 
     return {
+        "CreateLaunch": Unary(pb.CreateLaunchRequest, create_launch),
         "OpenSession": Unary(pb.OpenSessionRequest, open_session),
         "GetSession": Unary(pb.GetSessionRequest, get_session),
         "BuyParticipation": Unary(pb.BuyParticipationRequest, buy_participation),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rgs.api.mapping import PHASES, Encoder, field_bytes, round_bytes, same_fields, tag_of, time_fields
+from rgs.core.amounts import exponent_of
 from rgs.core.cards import format_cards
 from rgs.core.hands import HandValue
 from rgs.core.tables.machine import State
@@ -99,6 +100,12 @@ def entry_message(entry: TableEntry) -> pb.TableEntry:
         state=STATES[entry.state],
         hours_change_time=time_fields(entry.hours_change_ms),
         config=config.sha256,
+        hours=[
+            pb.OpeningHours(weekday=span.weekday + 1, opens_minute=span.opens, closes_minute=span.closes)
+            for span in config.hours.spans
+        ],
+        time_zone=config.hours.zone,
+        currency_exponent=exponent_of(config.currency),
     )
 
 
@@ -114,6 +121,7 @@ def seat_bytes(view: SeatView) -> bytes:
     """A player's seat, serialized."""
     single = pb.SeatView(
         **same_fields(view, "session_id", "box", "device_no", "seat_version", "reserved_minor", "ended"),
+        **same_fields(view, "regulator_session_id", "regulator_participation_id"),
         table=view.table_id,
         bets=_bets(view.bets),
     ).SerializeToString()

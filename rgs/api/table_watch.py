@@ -22,8 +22,9 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 
+from rgs.api.access import OK
 from rgs.api.auth import Context, certificate_of, verify_metadata
-from rgs.api.calls import WAIT_S, Calls, Duplex, Methods, ServerStream, Unary, Wait, end_with
+from rgs.api.calls import CANCELLED, WAIT_S, Calls, Duplex, Methods, ServerStream, Unary, Wait, end_with, reason_of
 from rgs.api.mapping import field_bytes, tag_of
 from rgs.api.parsing import parse_message
 from rgs.api.quotas import RETRY_MS, OpenStream
@@ -175,7 +176,7 @@ class _Watching:
 
     async def _answer_one(self, data: bytes) -> bool:
         """Answer one message. False if it was above the party's limits; then only its request id was read."""
-        self.calls.begin()
+        begun_s, ended = self.calls.begin(self.context), (self.name, CANCELLED)
         entered = False
         account = self.stream.account
         try:
@@ -184,16 +185,18 @@ class _Watching:
                 entered = True
                 request = parse_message(pb.WatchRequest, data)
             except Exception as error:  # noqa: BLE001 - every error becomes an answer
+                ended = (self.name, reason_of(error))
                 await self._refuse(error, self.name, _request_id_of(data))
             else:
-                await self._answer(request)
+                ended = await self._answer(request)
             return entered
         finally:
             if entered:
                 account.leave()
-            self.calls.end()
+            self.calls.end(*ended, begun_s)
 
-    async def _answer(self, request: pb.WatchRequest) -> None:
+    async def _answer(self, request: pb.WatchRequest) -> tuple[str, str]:
+        """Answer a request; its method, and OK or why not."""
         field = request.WhichOneof("request") or ""
         route, message = self.routes.get(field), getattr(request, field or "watch_table")
         name, request_id = (self.name, "") if route is None else (route.name, message.request_id)
@@ -201,15 +204,16 @@ class _Watching:
             caller = self._admit(name)
             if route is None:
                 await self._subscribe(field, message)
-                return
+                return name, OK
             answer = field_bytes(route.tag, await self.calls.answer(name, route.method, caller, message))
             if request_id:
                 answer = field_bytes(_REQUEST_ID, request_id.encode()) + answer
         except Exception as error:  # noqa: BLE001 - every error becomes an answer
             await self._refuse(error, name, request_id)
-            return
+            return name, reason_of(error)
         async with self._writing:
             await self._write(answer)
+        return name, OK
 
     async def _refuse(self, error: Exception, name: str, request_id: str) -> None:
         status = self.calls.status(error, name, request_id)

@@ -29,15 +29,29 @@ from grpc_health.v1 import health_pb2
 from rgs.cli.options import HOME, HomeOption, new_app, note
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of, refusal_of
-from rgs.node.config import check_address
-from rgs.node.home import open_home
-from rgs.service.callers import Role
-from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2, table_pb2
+from rgs.node.config import check_address, open_home
+from rgs.service.roles import Role
+from rgs.v1 import (
+    admin_pb2,
+    audit_pb2,
+    catalog_pb2,
+    free_bet_pb2,
+    history_pb2,
+    play_pb2,
+    reconciliation_pb2,
+    report_pb2,
+    session_pb2,
+    support_pb2,
+    table_pb2,
+)
 
 CONTRACT: Final = (
     session_pb2,
     play_pb2,
+    free_bet_pb2,
     history_pb2,
+    report_pb2,
+    support_pb2,
     audit_pb2,
     catalog_pb2,
     admin_pb2,

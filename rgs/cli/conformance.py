@@ -33,9 +33,9 @@ from rgs.devkit.conformance.kit import (
 from rgs.devkit.conformance.regulator_kit import RegulatorKit
 from rgs.devkit.conformance.wallet_kit import WalletKit
 from rgs.node.clock import SystemClock
-from rgs.node.config import check_address
+from rgs.node.config import check_address, open_home
 from rgs.node.files import PUBLIC_MODE, read_whole, write_whole
-from rgs.node.home import PEERS_CERTIFICATE, open_home
+from rgs.node.home import PEERS_CERTIFICATE
 from rgs.regulator.v1.regulator_pb2_grpc import RegulatorServiceStub
 from rgs.wallet.v1.wallet_pb2_grpc import WalletServiceStub
 

@@ -23,9 +23,8 @@ from rgs.core.errors import FormatError, NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import parse_envelope, parse_statement
-from rgs.node.config import Config
+from rgs.node.config import Config, open_home
 from rgs.node.files import SECRET_MODE, write_new
-from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle
 from rgs.node.parts import part
 from rgs.node.stores import reading

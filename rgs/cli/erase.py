@@ -17,8 +17,7 @@ from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.ids import check_name
 from rgs.integrity.manifest import Manifest
 from rgs.node.clock import SystemClock
-from rgs.node.config import Config
-from rgs.node.home import open_home
+from rgs.node.config import Config, open_home
 from rgs.node.signing import signing
 from rgs.node.stores import reading
 from rgs.service.admin.erasure import Erasable, Erased, Erasure

@@ -45,9 +45,8 @@ from rgs.core.statements import (
 )
 from rgs.core.times import format_time
 from rgs.node.clock import now_ms
-from rgs.node.config import Config
+from rgs.node.config import Config, open_home
 from rgs.node.files import SECRET_MODE, FileRefusedError, sync_folder
-from rgs.node.home import open_home
 from rgs.node.keyring import load_node_signer
 from rgs.node.stores import reading
 from rgs.service.table_statements import path_of
@@ -265,11 +264,12 @@ def command(
     config = open_home(home)
     sessions = [check_ulid(text, "session") for text in session or ()]
     instances = [check_name(text, "instance") for text in instance or ()]
-    asyncio.run(_export(config, (instances, sessions), out, private=private))
+    asyncio.run(export_to(config, (instances, sessions), out, private=private))
     return 0
 
 
-async def _export(config: Config, chosen: tuple[list[str], list[str]], out: str, *, private: bool) -> None:
+async def export_to(config: Config, chosen: tuple[list[str], list[str]], out: str, *, private: bool) -> None:
+    """Write an export of the chosen instances and sessions, of everything where none is, to a file or `-` (stdout)."""
     async with reading(config.store) as reads:
         with _output(out) as file, _progress() as show:
             await _write(reads, await Exporter(reads).plan(*chosen), config, file, show, private=private)

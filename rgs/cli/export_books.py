@@ -17,8 +17,8 @@ import typer
 from rgs.adapters.embedded.books import regulator_lines, wallet_lines
 from rgs.cli.options import HOME, HomeOption, note
 from rgs.core.statements import parse_canonical
+from rgs.node.config import open_home
 from rgs.node.files import FileRefusedError
-from rgs.node.home import open_home
 from rgs.store.regulator import RegulatorStore
 from rgs.store.wallet import WalletStore
 

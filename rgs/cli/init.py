@@ -14,6 +14,7 @@ from rgs.node.clock import now_ms
 from rgs.node.home import DEFAULT_NODE, DEMO_PARTIES, Home, ensure_home
 from rgs.node.keyring import ROOT_KEY
 from rgs.node.log_folder import vkey_now
+from rgs.node.production import Given, make_production_home
 from rgs.store.address import parse_address
 
 
@@ -25,11 +26,30 @@ def command(
     store: Annotated[
         str | None, typer.Option(help="The database for a new home's store, postgresql://user@host/name.")
     ] = None,
+    production: Annotated[
+        bool, typer.Option("--production", help="For real money: keys and certificates are given, nobody is allowed.")
+    ] = False,
+    keys: Annotated[
+        Path | None, typer.Option(help="With --production: the folder with the bundle and the node's key.")
+    ] = None,
+    tls: Annotated[
+        Path | None, typer.Option(help="With --production: ca.pem, server.pem, server.key, peers.pem, peers.key.")
+    ] = None,
+    log_origin: Annotated[str, typer.Option(help="With --production: the log's name, such as log.example/rgs.")] = "",
 ) -> int:
-    """Make the home of a node, complete for development. An existing home is not changed."""
+    """Make the home of a node, complete for development, or with --production. An existing home is not changed."""
     address = None if store is None else parse_address(store)
     if isinstance(address, Path):
         raise InvalidFieldError("store must be postgresql://user@host/name", field="store")
+    if production or keys is not None or tls is not None or log_origin:
+        if not (production and node and keys and tls and log_origin):
+            raise InvalidFieldError("--production needs --node, --keys, --tls and --log-origin", field="production")
+        given = Given(node, keys, tls, log_origin, address)
+        config = make_production_home(home, given, entropy().read, now_ms())
+        print(f"Made {home}: node {node}, for production. Nobody may call yet.")
+        print(f"  log key            {vkey_now(config)}")
+        print(f"Next:                peers.toml, `rgs party add`, `rgs doctor --home {home}`")
+        return 0
     found = ensure_home(home, node, entropy().read, now_ms(), address)
     if address is not None and found.config.store != address:
         raise InvalidFieldError(

@@ -16,20 +16,19 @@ from typing import Annotated
 
 import typer
 
-from rgs.cli.options import HOME, HomeOption, entropy, note, verify_together
+from rgs.cli.options import HOME, HomeOption, entropy, new_app, note, verify_together
 from rgs.core.errors import InvalidFieldError, NotFoundError, UnavailableError, VerificationError
 from rgs.core.ids import check_name
 from rgs.core.replay.keys import KeyBook
-from rgs.core.statements import Ed25519Signer, Signer, parse_envelope
+from rgs.core.statements import Ed25519Signer, Signer, key_fingerprint, parse_envelope
 from rgs.core.statements.lines import format_key_bundle
 from rgs.node import files, keyring
 from rgs.node.clock import now_ms
-from rgs.node.config import Config
-from rgs.node.home import open_home
-from rgs.node.hsm import HsmSigner, parse_address
+from rgs.node.config import Config, open_home
+from rgs.node.hsm import HsmSigner, make_module_key, parse_address
 from rgs.node.stores import reading
 
-app = typer.Typer(help="Root and node keys, and the bundle that auditors get.", no_args_is_help=False)
+app = new_app(help="Root and node keys, and the bundle that auditors get.")
 
 KeysOption = Annotated[
     Path | None, typer.Option("--keys", help="A folder of keys, instead of the home's folder.", file_okay=False)
@@ -55,7 +54,7 @@ def _changing(folder: Path) -> Iterator[None]:
         yield
 
 
-def _new_root(pkcs11: str | None) -> tuple[bytes, Signer]:
+def _new_signer(pkcs11: str | None) -> tuple[bytes, Signer]:
     """The content of the key file and the signer: a new key, or the key that a hardware module holds."""
     if pkcs11 is None:
         key = keyring.new_key(entropy().read)
@@ -76,13 +75,13 @@ def show(home: HomeOption = HOME, keys: KeysOption = None) -> int:
 
 
 @app.command(name="log-new")
-def log_new(home: HomeOption = HOME, keys: KeysOption = None) -> int:
+def log_new(home: HomeOption = HOME, keys: KeysOption = None, pkcs11: Pkcs11Option = None) -> int:
     """Make the key of the transparency log, if there is none. All nodes of a store need the same one."""
     folder = _folder(home, keys)
     with files.alone_in(folder, "rgs keys"):
-        key = keyring.new_key(entropy().read)
-        files.write_new(folder / keyring.LOG_KEY, keyring.format_private_key(key), files.SECRET_MODE)
-    print(f"log {Ed25519Signer(key).keyid}")
+        content, signer = _new_signer(pkcs11)
+        files.write_new(folder / keyring.LOG_KEY, content, files.SECRET_MODE)
+    print(f"log {signer.keyid}")
     print("`rgs log show` prints the verifier key that auditors need")
     return 0
 
@@ -100,7 +99,7 @@ def root_new(
     pkcs11: Pkcs11Option = None,
 ) -> int:
     """Make a first root key and its bundle in a folder of their own, as the start of a production key path."""
-    content, root = _new_root(pkcs11)  # first, so that a module that fails leaves no folder behind
+    content, root = _new_signer(pkcs11)  # first, so that a module that fails leaves no folder behind
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with files.alone_in(folder, "rgs keys"):
         if any(folder.iterdir()):
@@ -125,7 +124,7 @@ def root_rotate(home: HomeOption = HOME, keys: KeysOption = None, pkcs11: Pkcs11
     folder = _folder(home, keys)
     with _changing(folder):
         signer = keyring.load_root_signer(folder)
-        content, root = _new_root(pkcs11)
+        content, root = _new_signer(pkcs11)
         keyring.install(
             folder, keyring.ROOT_KEY, content, keyring.root_key_statement(root.public_key, signer, now_ms())
         )
@@ -140,23 +139,49 @@ def node_new(
     production: Annotated[bool, typer.Option("--production", help="Do not mark the key as a development key.")] = False,
     home: HomeOption = HOME,
     keys: KeysOption = None,
+    pkcs11: Pkcs11Option = None,
+    public_key: Annotated[
+        Path | None,
+        typer.Option(help="Sign this key (PEM) of a module elsewhere; write no key file.", exists=True, dir_okay=False),
+    ] = None,
 ) -> int:
     """Make a new key of a node, signed by the newest root. A running server starts to use it within seconds."""
+    if pkcs11 is not None and public_key is not None:
+        raise InvalidFieldError("give either --pkcs11 or --public-key", field="public_key")
     check_name(node, "node")
     folder = _folder(home, keys)
     own = open_home(home).node if keys is None else ""
     file = keyring.node_key_file(node, own)
     with _changing(folder):
         signer = keyring.load_root_signer(folder)
-        key = keyring.new_key(entropy().read)
-        public_key = key.public_key().public_bytes_raw()
-        statement = keyring.node_key_statement(public_key, node, signer, now_ms(), development=not production)
-        keyring.install(folder, file, keyring.format_private_key(key), statement)
-    print(f"node {node} {Ed25519Signer(key).keyid}")
+        if public_key is not None:
+            public = keyring.parse_public_key(files.read_whole(public_key, "public key"), public_key.name)
+            statement = keyring.node_key_statement(public, node, signer, now_ms(), development=not production)
+            keyring.append(folder, statement)
+            print(f"node {node} {key_fingerprint(public)}")
+            print(f"write the address of the key into node.key of the node, and copy {folder / keyring.BUNDLE} there")
+            return 0
+        content, new = _new_signer(pkcs11)
+        statement = keyring.node_key_statement(new.public_key, node, signer, now_ms(), development=not production)
+        keyring.install(folder, file, content, statement)
+    print(f"node {node} {new.keyid}")
     if node != own:
         print(
             f"copy {folder / file} to the node as its node.key, and {folder / keyring.BUNDLE} to all nodes and auditors"
         )
+    return 0
+
+
+@app.command(name="module-new")
+def module_new(
+    address: Annotated[str, typer.Argument(help="Where the key shall be: pkcs11:token=…;object=…?…")],
+    public: Annotated[Path | None, typer.Option(help="Write the public key here, PEM.", dir_okay=False)] = None,
+) -> int:
+    """Make an Ed25519 key in a hardware module, where its label is still free. It never leaves the module."""
+    public_key = make_module_key(parse_address(address))
+    if public is not None:
+        files.write_new(public, keyring.format_public_key(public_key), files.PUBLIC_MODE)
+    print(f"key {key_fingerprint(public_key)}")
     return 0
 
 

@@ -10,16 +10,15 @@ from typing import Annotated
 
 import typer
 
-from rgs.cli.options import HOME, HomeOption, note
+from rgs.cli.options import HOME, HomeOption, new_app, note
 from rgs.core.shards import format_origin, next_half_year, parse_origin
 from rgs.core.times import format_time
-from rgs.node.config import check_address
+from rgs.node.config import check_address, open_home
 from rgs.node.files import FileRefusedError
-from rgs.node.home import open_home
 from rgs.node.log_folder import read_cosigned, read_shard, shards, vkey_now, vkey_of
 from rgs.node.parts import part
 
-app = typer.Typer(help="Show and serve the transparency log.", no_args_is_help=False)
+app = new_app(help="Show and serve the transparency log.")
 
 
 @app.command()

@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from rgs.core.errors import InvalidFieldError
+from rgs.integrity.manifest import Manifest
 from rgs.node.config import DEFAULT_HOME
 from rng.entropy import EntropySource
 
@@ -58,10 +59,13 @@ def new_app(**settings: Any) -> typer.Typer:
     return typer.Typer(add_completion=False, pretty_exceptions_enable=False, **settings)
 
 
-def run_app(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
-    """Run such a command; returns its exit status. Raises TyperException for options that are not understood."""
+def run_app(app: typer.Typer, name: str, arguments: Sequence[str], manifest: Manifest | None = None) -> int:
+    """Run such a command; returns its exit status. `manifest` is the `obj` of its context, for those that ask for it.
+
+    Raises TyperException for options that are not understood.
+    """
     command = typer.main.get_command(app)
-    status = command.main(args=list(arguments), prog_name=f"rgs {name}", standalone_mode=False)
+    status = command.main(args=list(arguments), prog_name=f"rgs {name}", standalone_mode=False, obj=manifest)
     return status if isinstance(status, int) else 0
 
 

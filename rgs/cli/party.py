@@ -1,4 +1,5 @@
-"""`rgs party add | list | remove`: changes the allow-list of client certificates (ARCHITECTURE section 3, roles).
+"""`rgs party add | list | remove | links`: the allow-list of client certificates (ARCHITECTURE section 3, roles), and
+the pages of an operator that its players' pages link to.
 
 It works while a server runs: the server notices the change. `add` fails if the certificate's one URI does not name the
 same role and party, if an operator has no jurisdiction or one that does not allow the development CA of this home, and
@@ -8,8 +9,9 @@ if the certificate was removed before. `remove` fails for the last certificate o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,22 +19,24 @@ import typer
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
-from rgs.cli.options import HOME, HomeOption, entropy, note
+from rgs.cli.options import HOME, HomeOption, entropy, new_app, note
 from rgs.core.errors import InvalidFieldError
 from rgs.core.ids import check_name
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, load_jurisdiction
+from rgs.core.links import OperatorLinks, format_links, parse_links
 from rgs.core.times import format_time
 from rgs.node import pki
 from rgs.node.clock import now_ms
-from rgs.node.config import Config
-from rgs.node.files import FileRefusedError, check_fingerprint, read_whole
-from rgs.node.home import allowed_row, open_home, write_issued
+from rgs.node.config import Config, open_home
+from rgs.node.files import check_fingerprint, read_whole
+from rgs.node.home import allowed_row, issue_client, write_issued
 from rgs.node.stores import allow_list, reading
 from rgs.service.admin.certificates import ends_soon
 from rgs.service.callers import Role
+from rgs.store.allowed import links_key
 from rgs.store.interface import Parties, PartyRow
 
-app = typer.Typer(help="The allow-list: client certificates with their parties and roles.", no_args_is_help=False)
+app = new_app(help="The allow-list: client certificates with their parties and roles.")
 
 _NAME_CHARACTERS: Final = 12
 """Characters of the fingerprint in the file name of a party's second certificate."""
@@ -48,16 +52,21 @@ def add(
     ] = None,
     issue: Annotated[bool, typer.Option("--issue", help="Issue one from the development CA.")] = False,
     home: HomeOption = HOME,
+    operator: Annotated[
+        str, typer.Option(help="For support only: whose players it may look up; default: those of all operators.")
+    ] = "",
 ) -> int:
     """Allow a certificate: the party's own (--cert), or a new one from the development CA (--issue)."""
     config = open_home(home)
     check_name(party, "party")
     if (cert is not None) == issue:
         raise InvalidFieldError("give either --cert or --issue", field="cert")
-    return asyncio.run(_add(config, role, party, jurisdiction, cert))
+    if operator:
+        check_name(operator, "operator")
+    return asyncio.run(_add(config, role, party, jurisdiction, operator, cert))
 
 
-async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: Path | None) -> int:
+async def _add(config: Config, role: Role, party: str, jurisdiction: str, operator: str, cert: Path | None) -> int:
     ca_pem = read_whole(config.ca, "authority")
     _verify_jurisdiction(role, jurisdiction, ca_pem)
     time_ms = now_ms()
@@ -65,16 +74,16 @@ async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: 
         if cert is not None:
             certificate = pki.load_certificate(read_whole(cert, "certificate"))
             pki.verify_client_certificate(certificate, role, party, time_ms)
-            await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms))
+            await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms, operator))
             if not _is_issued_by(certificate, ca_pem):
                 note(f"note: no CA of {config.ca} signed it; TLS accepts it only with a chain that ends at one of them")
         else:
-            issued = _issue(config, role, party, time_ms)
+            issued = issue_client(config, role, party, entropy().read, time_ms)
             certificate = issued.certificate
             stem = _stem(config, party, pki.fingerprint_of(certificate))
             write_issued(stem, issued)
             try:
-                await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms))
+                await parties.add(allowed_row(certificate, role, party, jurisdiction, time_ms, operator))
             except BaseException:
                 for suffix in (".pem", ".key"):
                     stem.with_name(stem.name + suffix).unlink()
@@ -84,7 +93,8 @@ async def _add(config: Config, role: Role, party: str, jurisdiction: str, cert: 
         note(
             f"warning: the certificate ends at {format_time(pki.last_ms_of(certificate))}: add the next one before that"
         )
-    print(f"allowed {pki.fingerprint_of(certificate)} as {role} {party}{f' in {jurisdiction}' if jurisdiction else ''}")
+    terms = f" in {jurisdiction}" * bool(jurisdiction) + f" of {operator}" * bool(operator)
+    print(f"allowed {pki.fingerprint_of(certificate)} as {role} {party}{terms}")
     return 0
 
 
@@ -98,7 +108,11 @@ def list_(
         state = "allowed" if row.removed_ms is None else f"removed {format_time(row.removed_ms)}"
         ends = "end not known" if row.last_ms is None else f"ends {format_time(row.last_ms)}"
         added = format_time(row.added_ms)
-        print("\t".join((row.fingerprint, row.role, row.party, row.jurisdiction or "-", added, state, ends)))
+        print(
+            "\t".join(
+                (row.fingerprint, row.role, row.party, row.jurisdiction or row.operator or "-", added, state, ends)
+            )
+        )
     return 0
 
 
@@ -112,6 +126,33 @@ def remove(
     asyncio.run(_remove(open_home(home), plain))
     print(f"removed {plain}")
     return 0
+
+
+@app.command()
+def links(
+    party: Annotated[str, typer.Argument(help="The operator.")],
+    cashier: Annotated[str | None, typer.Option(help="Deposits and withdrawals: an https URL; '' for none.")] = None,
+    responsible_play: Annotated[str | None, typer.Option(help="Responsible play: an https URL; '' for none.")] = None,
+    help_page: Annotated[str | None, typer.Option(help="Help: an https URL; '' for none.")] = None,
+    home: HomeOption = HOME,
+) -> int:
+    """Set the pages of an operator that its players' pages link to, or show them. What is not given stays."""
+    given = {"cashier": cashier, "responsible_play": responsible_play, "help": help_page}
+    changed = {name: link for name, link in given.items() if link is not None}
+    for name, link in asdict(asyncio.run(_links(open_home(home), party, changed))).items():
+        print(f"{name}\t{link or '-'}")
+    return 0
+
+
+async def _links(config: Config, party: str, changed: Mapping[str, str]) -> OperatorLinks:
+    check_name(party, "party")
+    async with reading(config.store) as store:
+        now = replace(parse_links(await store.meta(links_key(party))), **changed)
+    if changed:
+        now.verify()
+        async with allow_list(config.store) as parties:
+            await parties.set_links(party, format_links(now))
+    return now
 
 
 async def _listed(config: Config, *, everything: bool) -> list[PartyRow]:
@@ -147,16 +188,6 @@ def _verify_jurisdiction(role: Role, jurisdiction: str, ca_pem: bytes) -> None:
             limit="none",
             value=jurisdiction,
         )
-
-
-def _issue(config: Config, role: Role, party: str, time_ms: int) -> pki.Issued:
-    ca_pem = read_whole(config.ca, "authority")
-    if not pki.is_development(ca_pem):
-        raise FileRefusedError(
-            f"{config.ca} is not a development CA: --issue works with a development CA only", path=config.ca
-        )
-    key_pem = read_whole(config.tls / "ca.key", "private key of the development CA", secret=True)
-    return pki.issue_client(pki.load_issued(ca_pem, key_pem), role, party, entropy().read, time_ms)
 
 
 def _stem(config: Config, party: str, fingerprint: str) -> Path:

@@ -18,20 +18,20 @@ import typer
 from rgs.cli.options import HOME, HomeOption, new_app, note
 from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError, UnavailableError
+from rgs.core.texts import LANGUAGES
 from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of
 from rgs.devkit.shipped_tables import SHIPPED_TABLES, set_up, shipped_table
 from rgs.devkit.terminal.game_screen import GameScreen
 from rgs.devkit.terminal.history_screen import HistoryScreen
-from rgs.devkit.terminal.i18n import LANGUAGES, language_of, load_words
+from rgs.devkit.terminal.i18n import language_of, load_words
 from rgs.devkit.terminal.key_path import Keys
 from rgs.devkit.terminal.lobby_screen import Chosen, Lobby
 from rgs.devkit.terminal.prompt import Prompt
 from rgs.devkit.terminal.session_screen import LeftError
 from rgs.devkit.terminal.table_game import TableGame
 from rgs.devkit.terminal.terminal import InputEndedError, Keyboard, open_console
-from rgs.node.config import Config, check_address
+from rgs.node.config import Config, check_address, open_home
 from rgs.node.files import check_fingerprint
-from rgs.node.home import open_home
 from rgs.node.keyring import ROOT_FINGERPRINT, read_fingerprint
 from rgs.v1.catalog_pb2 import Game, ListGamesRequest
 from rgs.v1.common_pb2 import SESSION_STATUS_OPEN, SessionView

@@ -1,7 +1,8 @@
 """`rgs receipt ROUND_ID [--opening]`: writes the receipt of a round, which the operator hands to the player.
 
 It writes two files: the signed statement, and its `.tlog-proof` with the key path. `certify receipt` verifies them
-offline. If the log does not hold the statement yet, only the statement is written.
+offline. If the log does not hold the statement yet, only the statement is written. The last line names both ids of the
+regulator, which stand in no receipt.
 
 Of a seat at a table there is a third one, `-seat.jsonl`: the seat's opening with its path, its final, and what all
 seats share, as a cut export. `certify replay` verifies it, and nothing of other seats stands in it. If the round has
@@ -23,9 +24,8 @@ from rgs.core.errors import InvalidFieldError, NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.rounds import Round
 from rgs.core.statements import leaf_hash
-from rgs.node.config import Config
+from rgs.node.config import Config, open_home
 from rgs.node.files import PUBLIC_MODE, write_whole
-from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle
 from rgs.node.stores import reading
 from rgs.store.interface import StatementRow, StoreReads
@@ -51,6 +51,7 @@ def command(
     config = open_home(home)
     name = _NAMES[0 if opening else 1]
     row, start = asyncio.run(statement_of(config, check_ulid(round_id, "round_id"), session, name))
+    ids = asyncio.run(_regulator_ids(config, row.session_id))
     is_seat = row.kind.startswith("seat_")
     of = f"{round_id}-{row.session_id}" if is_seat else round_id  # a round of a table has a receipt for each seat
     output.mkdir(parents=True, exist_ok=True)
@@ -66,7 +67,15 @@ def command(
         print("not in the log yet: the signed statement is the receipt until then, see `certify omission`")
     else:
         _write(path.with_suffix(".tlog-proof"), proof)
+    print(f"regulator's session id {ids[0] or '-'}, participation id {ids[1] or '-'}")
     return 0
+
+
+async def _regulator_ids(config: Config, session_id: str) -> tuple[str, str]:
+    """Both ids of the session (RULEBOOK R-1): they are shown wherever a round is."""
+    async with reading(config.store) as reads:
+        session = await reads.session(session_id)
+    return ("", "") if session is None else (session.regulator_session_id, session.regulator_participation_id)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -32,8 +32,8 @@ from rgs.core.rulesets import parse_ruleset
 from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time, parse_date
 from rgs.node.clock import now_ms
+from rgs.node.config import open_home
 from rgs.node.files import FileRefusedError, read_whole
-from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle, load_node_signer, parse_private_key
 from rgs.service.reconciliation.countersigning import countersign, verify_report
 from rgs.service.reconciliation.reconciliation import MEMORY_MB, Reconciled, ReconcileRequest, Reconciliation
@@ -177,6 +177,8 @@ def _print_result(done: Reconciled, out: Path) -> None:
         print(f"owed to players: {format_money(amount, currency)}")
     for date in document["days_in_part"]:
         note(f"the regulator's totals of {date} are not compared: the period covers only a part of that day")
+    if left_out := document["play_money"]["sessions"]:
+        note(f"{left_out} sessions with play money are left out, with {document['play_money']['rounds']} rounds")
     if not document["is_signed"]:
         note("the report is not signed: no --signing-key and no --home")
     print(f"{done.verdict}: {done.open_breaks} open breaks, {done.rejected} rejected rows; report in {out}")

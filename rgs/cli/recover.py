@@ -25,9 +25,8 @@ from rgs.core.tlog.note import parse_note
 from rgs.core.tlog.policies import parse_policy, verify_checkpoint
 from rgs.integrity.manifest import Manifest
 from rgs.node.clock import SystemClock
-from rgs.node.config import Config
+from rgs.node.config import Config, open_home
 from rgs.node.files import read_whole
-from rgs.node.home import open_home
 from rgs.node.keyring import load_bundle, load_kek
 from rgs.node.signing import signing
 from rgs.node.stores import reading
@@ -84,7 +83,7 @@ async def _recover(
     async with reading(config.store) as reads:
         gap = await find_gap(reads, log, KeyBook(load_bundle(config)), seen)
         is_begun = bool(await reads.meta(RECOVERING))
-        planned = await plan_import(reads, _with_privates(config, log, gap))
+        planned = await plan_import(reads, with_kept_privates(config, log, gap))
     _print_gap(planned)
     if seen is None:
         note("note: no --witnessed checkpoint: it is not checked whether the log itself was rolled back")
@@ -103,7 +102,7 @@ async def _recover(
     return 0
 
 
-def _with_privates(config: Config, log: Path, gap: list[Missing]) -> list[Missing]:
+def with_kept_privates(config: Config, log: Path, gap: list[Missing]) -> list[Missing]:
     """The gap, with those of its private blocks that are kept beside the log."""
     if not (log / PRIVATES_FILE).is_file():
         return gap

@@ -7,66 +7,88 @@ locked, was loaded without being measured, or differs from `certified.json`; if 
 
 from __future__ import annotations
 
-from typing import Annotated
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NoReturn
 
 import structlog
-import typer
 
-from rgs.cli.init import report
-from rgs.cli.options import HOME, HomeOption, entropy
+from rgs.cli.commands import NotUnderstoodError
 from rgs.integrity.isolation import verify_isolated
 from rgs.integrity.manifest import Manifest, verify_loaded
 from rgs.node.clock import SystemClock, now_ms
-from rgs.node.config import LOG_LEVELS, Config
-from rgs.node.home import ensure_home, open_home
+from rgs.node.config import DEFAULT_HOME, LOG_LEVELS, Config, open_home
+from rgs.node.home import ensure_home
 from rgs.node.logging import Log
 from rgs.node.parts import part
 from rgs.node.stderr import BoundedStderr
 from rgs.node.workers import WorkerPlan, port_kept, serving_alone, supervise, worker_command
 from rgs.store.address import PostgresAddress, parse_address
+from rng.entropy import EntropySource
+
+_SETTINGS: Final = ("store", "listen", "logging_level", "reflection", "drain_s", "workers")
+"""Options that stand for settings of the home."""
 
 
-def command(
-    context: typer.Context,
-    home: HomeOption = HOME,
-    store: Annotated[str | None, typer.Option(help="A file, or postgresql://user@host/name.")] = None,
-    listen: Annotated[str | None, typer.Option(help="host:port, port 0 for any free one.")] = None,
-    logging_level: Annotated[str | None, typer.Option(help=f"{', '.join(LOG_LEVELS)}.")] = None,
-    reflection: Annotated[bool | None, typer.Option(help="Offer gRPC reflection.")] = None,
-    drain_s: Annotated[
-        int | None, typer.Option("--drain-s", help="Seconds that a stopping server waits for calls under way.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Number of processes behind the port; more than 1 need PostgreSQL.")
-    ] = None,
-    worker: Annotated[int | None, typer.Option(hidden=True)] = None,
-    worker_port: Annotated[int, typer.Option(hidden=True)] = 0,
-) -> int:
-    """Serve until SIGTERM or SIGINT. The first start makes the default home, for development.
-
-    SIGHUP replaces several workers one after the other.
-    """
-    manifest: Manifest = context.obj
+def command(arguments: Sequence[str], manifest: Manifest) -> int:
+    """Serve until SIGTERM or SIGINT. NotUnderstoodError for arguments that are not understood."""
+    given = _parser().parse_args(arguments)
+    if given.help:
+        print(_parser().format_help(), end="")
+        return 0
+    home: Path = given.home
     manifest.verify_locked()
-    if home == HOME and not home.exists():
-        address = None if store is None else parse_address(store)
+    if home == DEFAULT_HOME and not home.exists():
+        address = None if given.store is None else parse_address(given.store)
         database = address if isinstance(address, PostgresAddress) else None
-        report(home, ensure_home(home, None, entropy().read, now_ms(), database))
-    options: dict[str, object] = {
-        "store": store,
-        "listen": listen,
-        "logging_level": logging_level,
-        "reflection": reflection,
-        "drain_s": drain_s,
-        "workers": workers,
-    }
+        making = part("rgs.cli.init", "`rgs init`")
+        making.report(home, ensure_home(home, None, EntropySource().read, now_ms(), database))
+    options: dict[str, object] = {name: getattr(given, name) for name in _SETTINGS}
     config = open_home(home, options)
-    if worker is not None:  # started by a supervisor, which holds the home's lock
-        return _serve(config, manifest, worker, worker_port)
+    if given.worker is not None:  # started by a supervisor, which holds the home's lock
+        return _serve(config, manifest, given.worker, given.worker_port)
     with serving_alone(config.home) as lock:
         if config.workers > 1:
             return _supervise(config, options, lock)
         return _serve(config, manifest)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises NotUnderstoodError instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise NotUnderstoodError(f"{message} (see `rgs serve --help`)")
+
+
+def _parser() -> _Parser:
+    """The options. One that is not given is None, so that the home's setting counts."""
+    parser = _Parser(
+        prog="rgs serve",
+        description="Serve until SIGTERM or SIGINT. The first start makes the default home, for development. SIGHUP"
+        " replaces several workers one after the other.",
+        allow_abbrev=False,
+        add_help=False,
+    )
+    home = Path(os.environ.get("RGS_HOME") or DEFAULT_HOME)
+    said = f"The node's home directory. [env var: RGS_HOME; default: {DEFAULT_HOME}]"
+    parser.add_argument("--home", type=Path, default=home, metavar="DIR", help=said)
+    parser.add_argument("--store", help="A file, or postgresql://user@host/name.")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="Port 0 takes any free one.")
+    parser.add_argument("--logging-level", metavar="LEVEL", help=f"{', '.join(LOG_LEVELS)}.")
+    parser.add_argument("--reflection", action=argparse.BooleanOptionalAction, help="Offer gRPC reflection.")
+    parser.add_argument(
+        "--drain-s", type=int, metavar="S", help="Seconds that a stopping server waits for calls under way."
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="Processes behind the port; more than 1 need PostgreSQL."
+    )
+    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--worker-port", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--help", action="store_true", help="Show this message and exit.")
+    return parser
 
 
 def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: int = 0) -> int:
@@ -85,4 +107,7 @@ def _supervise(config: Config, options: dict[str, object], lock: int) -> int:
         command = worker_command(config.home, options, port)
         host = config.listen.rpartition(":")[0]
         structlog.get_logger().info("supervising", address=f"{host}:{port}", workers=config.workers)
-        return supervise(WorkerPlan(config.workers, command, config.drain_s, (lock,)))
+        plan = WorkerPlan(config.workers, command, config.drain_s, (lock,))
+        if config.metrics_listen:
+            plan = replace(plan, beside=part("rgs.node.metrics.supervised", "metrics").of_workers(config))
+        return supervise(plan)

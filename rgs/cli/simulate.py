@@ -27,9 +27,8 @@ from rgs.devkit.simulators.serving import ServerTls, Simulator, SimulatorServer
 from rgs.devkit.simulators.statements import regulator_statement, wallet_statement
 from rgs.devkit.simulators.wallet import SimulatedWallet
 from rgs.node.clock import SystemClock
-from rgs.node.config import Config, check_address
+from rgs.node.config import Config, check_address, open_home
 from rgs.node.files import PUBLIC_MODE, decode_ascii, read_whole, write_whole
-from rgs.node.home import open_home
 from rgs.node.tls_identity import load_tls
 from rgs.service.instance import regulator_id
 

@@ -15,13 +15,12 @@ from typing import Annotated, Final
 
 import typer
 
+from rgs.cli.connection import with_client
 from rgs.cli.options import HOME, HomeOption, grouped, new_app, note
-from rgs.core.errors import FormatError, UnavailableError
+from rgs.core.errors import FormatError
 from rgs.core.rulesets import canonical_form, hash_of, parse_document
 from rgs.core.statements import leaf_hash
-from rgs.devkit.client import CallError, Client, ClientIdentity, OutcomeUnknownError, address_of
-from rgs.node.config import check_address
-from rgs.node.home import open_home
+from rgs.devkit.client import Client
 from rgs.v1 import table_pb2 as pb
 
 PARTY: Final = "demo-admin"
@@ -275,17 +274,7 @@ def erase(
 
 def _with_client(connection: Connection, ask: Callable[[Client], None]) -> int:
     """Connect and ask; the exit status. A refusal is printed with its reason."""
-    config = open_home(connection.home)
-    address = check_address("server", connection.server) if connection.server else address_of(config)
-    with Client(address, ClientIdentity.of_party(config, connection.party)) as client:
-        try:
-            ask(client)
-        except OutcomeUnknownError as error:
-            raise UnavailableError(f"no answer from {address}: {error.message}; does the server run?") from None
-        except CallError as error:
-            note(f"rgs: {error}")
-            return 1
-    return 0
+    return with_client(connection.home, connection.party, connection.server, ask)
 
 
 def _done(what: str, statement: bytes) -> None:

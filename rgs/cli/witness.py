@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import ssl
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rgs.cli.options import new_app
+from rgs.cli.options import new_app, verify_together
 from rgs.core.errors import InvalidFieldError
 from rgs.node.files import alone_in
-from rgs.node.witness_folder import make_witness, open_witness
+from rgs.node.witness_folder import load_witness_tls, make_witness, open_witness
 from rgs.tlog.witness.serving import WitnessServer
 
 app = new_app(help="Watch transparency logs and cosign their checkpoints.", no_args_is_help=True)
@@ -41,25 +42,31 @@ def init(
 def serve(
     folder: FolderArgument,
     listen: Annotated[str, typer.Option(help="host:port, port 0 for any free one.")] = "127.0.0.1:50571",
+    tls_cert: Annotated[
+        Path | None, typer.Option("--tls-cert", help="Serve HTTPS with this certificate, PEM.", dir_okay=False)
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key, PEM.", dir_okay=False)] = None,
 ) -> int:
-    """Cosign checkpoints of the logs in `logs.txt`, over HTTP, until SIGTERM or SIGINT."""
+    """Cosign checkpoints of the logs in `logs.txt`, over HTTPS or HTTP, until SIGTERM or SIGINT."""
+    verify_together("tls_key", tls_cert=tls_cert, tls_key=tls_key)
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
         raise InvalidFieldError("listen must be host:port", field="listen", value=listen[:100])
     with alone_in(folder, "rgs witness"):
-        asyncio.run(_serve(folder, host, int(port)))
+        tls = None if tls_cert is None or tls_key is None else load_witness_tls(tls_cert, tls_key)
+        asyncio.run(_serve(folder, host, int(port), tls))
     return 0
 
 
-async def _serve(folder: Path, host: str, port: int) -> None:
+async def _serve(folder: Path, host: str, port: int, tls: ssl.SSLContext | None) -> None:
     witness, store = open_witness(folder)
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    server = WitnessServer(witness, host, port)
+    server = WitnessServer(witness, host, port, tls=tls)
     try:
         await server.start()
-        print(f"witness on {host}:{server.port}", flush=True)
+        print(f"witness on {host}:{server.port}" + ("" if tls is None else " (TLS)"), flush=True)
         await stopped.wait()
         await server.stop()
     finally:

@@ -29,6 +29,11 @@ _LARGEST_MINOR: Final = 10**15
 """No amount that a person types is larger, in minor units."""
 
 
+def exponent_of(currency: str) -> int:
+    """The decimals of a currency's major unit; 0 where they are not known."""
+    return _EXPONENTS.get(currency, 0)
+
+
 def format_money(amount_minor: int, currency: str, *, signed: bool = False) -> str:
     """An amount for people, in major units: `1,234.50 EUR`; `+` before a gain where `signed`.
 
@@ -45,7 +50,7 @@ def format_money(amount_minor: int, currency: str, *, signed: bool = False) -> s
 
 def typed_money(amount_minor: int, currency: str) -> str:
     """An amount as a person would type it. Inverse of `parse_money`."""
-    exponent = _EXPONENTS.get(currency, 0)
+    exponent = exponent_of(currency)
     whole, rest = divmod(amount_minor, 10**exponent)
     return f"{whole}.{rest:0{exponent}d}" if exponent else str(whole)
 
@@ -53,7 +58,7 @@ def typed_money(amount_minor: int, currency: str) -> str:
 def parse_money(text: str, currency: str) -> int | None:
     """Minor units of what a person types (`5`, `5.5`, `5,50`); None if it is no amount, or finer than the currency."""
     whole, mark, part = text.strip().replace(",", ".").partition(".")
-    exponent = _EXPONENTS.get(currency, 0)
+    exponent = exponent_of(currency)
     digits = whole + part
     if not (whole and digits.isascii() and digits.isdecimal() and len(digits) <= len(str(_LARGEST_MINOR))):
         return None

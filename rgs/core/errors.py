@@ -202,6 +202,10 @@ class DisabledError(RgsError, reason="DISABLED"):
     """An admin has disabled all play, the operator, the game or the player; `scope` says which. Dealt rounds go on."""
 
 
+class FreeBetRefusedError(RgsError, reason="FREE_BET_REFUSED"):
+    """The free bet cannot be played in this round: used, cancelled, expired, or for another game, currency or ante."""
+
+
 class FundingModeError(RgsError, reason="FUNDING_MODE"):
     """The session is funded bet by bet: there is no participation to buy or to end."""
 
@@ -242,6 +246,14 @@ class JurisdictionError(RgsError, reason="JURISDICTION_REFUSES"):
     """The jurisdiction does not allow this (test regulator, development CA, currency)."""
 
 
+class LaunchUsedError(RgsError, reason="LAUNCH_USED"):
+    """The launch has opened its session already."""
+
+
+class LaunchExpiredError(RgsError, reason="LAUNCH_EXPIRED"):
+    """The time in which the launch could open its session is over."""
+
+
 class TooEarlyError(RgsError, reason="TOO_EARLY"):
     """The jurisdiction's minimum time between round starts has not passed; `metadata["retry_after_ms"]`."""
 
@@ -255,6 +267,10 @@ class NumberExpectedError(RgsError, reason="NUMBER_NOT_EXPECTED"):
 
 class IdempotencyConflictError(RgsError, reason="IDEMPOTENCY_CONFLICT"):
     """The party has used the request id before, for the same method, with other content."""
+
+
+class ReferenceUsedError(RgsError, reason="OPERATOR_REFERENCE_USED"):
+    """Another session of the operator was opened with this operator_reference."""
 
 
 class CertificateKnownError(RgsError, reason="CERTIFICATE_KNOWN"):

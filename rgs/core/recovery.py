@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rgs.core.bet_limits import parse_bet_limits
 from rgs.core.ledger import Participation
 from rgs.core.limits import parse_limits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
-from rgs.core.sessions import Funding, Session, SessionStatus
+from rgs.core.sessions import Funding, Mode, Session, SessionStatus
 from rgs.core.statements import UnhandledKindError, format_canonical, parse_canonical
 from rgs.core.times import parse_time
 
@@ -55,6 +56,8 @@ def session_of(body: Body, block: Block) -> Session:
         limits=parse_limits(body.get("limits", {})),
         funding=Funding(body.get("funding", Funding.PARTICIPATION)),
         table_id=body.get("table", ""),
+        mode=Mode(body.get("mode", Mode.REAL)),
+        bet_limits=parse_bet_limits(body.get("bet_limits", ())),
     )
 
 
@@ -118,6 +121,9 @@ def advance_session(session: Session, kind: str, body: Body, block: Block, hash_
                 return replace(after, participation=money.bet(amount_minor))
             paid = replace(money, paid_out_minor=money.paid_out_minor + amount_minor)
             return replace(after, participation=paid)
+        case "free_bet":  # of the campaign's money only what came back with a round is in the account by now
+            back_minor = int(body["amount_minor"]) if body["direction"] == "credit" else 0
+            return replace(after, participation=replace(money, returned_minor=money.returned_minor - back_minor))
         case "participation_end":
             ended = replace(money, paid_out_minor=int(body["paid_out_minor"]), ended=True)
             return replace(after, participation=ended)

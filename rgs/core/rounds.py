@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from rgs.core import games
-from rgs.core.cards import format_card
+from rgs.core.card_texts import texts_of
+from rgs.core.free_bets import granted_minor
 from rgs.core.games.dealing import deal_again
 from rgs.core.games.decisions import apply_again
 from rgs.core.games.types import Action, ActionTaken, Phase, Seat, Settlement
@@ -105,6 +106,18 @@ class Round:
     """Of a seat at a table: the phase that it stands in after its own decisions."""
     path: bytes = b""
     """Of a seat at a table: its path to the root over the seats, 32 bytes a step."""
+    free_bet: str = ""
+    """`campaign:grant_id` of the free bet that pays ante and blind; empty if the player pays them."""
+
+    @property
+    def grant_id(self) -> str:
+        """The free bet's id; empty without one."""
+        return self.free_bet.partition(":")[2]
+
+    @property
+    def granted_minor(self) -> int:
+        """What a free bet pays of the opening bets; 0 without one."""
+        return granted_minor(self.bets) if self.free_bet else 0
 
     def actions_hash(self) -> bytes:
         """Running hash of the decisions so far, 32 bytes."""
@@ -114,10 +127,15 @@ class Round:
 
 def actions_hash_from(start: bytes, actions: Sequence[TakenAction]) -> bytes:
     """Running hash of these decisions, 32 bytes. It begins with the commitment, at a table with the seat's opening."""
-    running = first_actions_hash(start)
-    for action in actions:
-        running = hash_with_action(running, _action_bytes(action))
-    return running
+    return _running_hash(start, tuple(actions))
+
+
+@lru_cache(maxsize=4096)
+def _running_hash(start: bytes, actions: tuple[TakenAction, ...]) -> bytes:
+    """Each step of a round needs the hash that the step before has had."""
+    if not actions:
+        return first_actions_hash(start)
+    return hash_with_action(_running_hash(start, actions[:-1]), _action_bytes(actions[-1]))
 
 
 @lru_cache(maxsize=4096)
@@ -201,7 +219,7 @@ def seat_of(round_: Round, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
 
 def hand_object(hand: HandValue) -> dict[str, Any]:
     """A hand as statements show it."""
-    return {"best5": [format_card(card) for card in hand.best5], "category": hand.category.text}
+    return {"best5": texts_of(hand.best5), "category": hand.category.text}
 
 
 def outcome_object(settlement: Settlement) -> dict[str, Any]:
@@ -346,8 +364,8 @@ def staked_so_far(round_: Round) -> int:
 def _revealed_object(revealed: UnsealedDeck) -> dict[str, Any]:
     places = ("board", "burns", "dealer_cards", "hole_cards")
     return {
-        "cards": {place: [format_card(card) for card in getattr(revealed.seat, place)] for place in places},
-        "deck": [format_card(card) for card in revealed.deck],
+        "cards": {place: texts_of(getattr(revealed.seat, place)) for place in places},
+        "deck": texts_of(revealed.deck),
         "salt": revealed.salt.hex(),
         "transcript": revealed.transcript.hex(),
     }

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
+from rgs.core.bet_limits import BetLimits
 from rgs.core.errors import (
     BetsReservedError,
     DurationLimitError,
@@ -46,6 +48,20 @@ class Funding(StrEnum):
 
     PARTICIPATION = "participation"
     SEAMLESS = "seamless"
+
+
+class Mode(StrEnum):
+    """What a session is played for (docs/money.md).
+
+    REAL: money of the operator's wallet. DEMO: play money, which no wallet and no regulator ever hears of.
+    """
+
+    REAL = "real"
+    DEMO = "demo"
+
+
+PLAY_MONEY: Final = "PLAY_MONEY"
+"""The reason in the private block of a purchase or an end without a wallet's transaction."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +110,12 @@ class Session:
     """The table that the session plays at; empty in solo play. It never changes."""
     reserved_minor: int = 0
     """What is reserved for bets at the table. It is part of the balance until the seat is opened."""
+    mode: Mode = Mode.REAL
+    bet_limits: BetLimits = ()
+    """Limits on the bets of each round inside the ruleset's: the operator's and the player's."""
+    language: str = ""
+    """In which the player is to be addressed, and where he goes from here; empty where the operator did not say."""
+    return_url: str = ""
 
     @property
     def balance_minor(self) -> int:
@@ -129,6 +151,10 @@ class Session:
             wallet_credited_minor=self.participation.paid_out_minor,
             wallet_balance_ms=time_ms,
         )
+
+    @property
+    def is_demo(self) -> bool:
+        return self.mode is Mode.DEMO
 
     @property
     def is_seamless(self) -> bool:

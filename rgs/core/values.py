@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar
 
 from rgs.core.errors import InvalidFieldError
@@ -9,21 +11,28 @@ from rgs.core.errors import InvalidFieldError
 _Value = TypeVar("_Value")
 
 
-def changed(value: _Value, **fields: Any) -> _Value:
+def changed(value: _Value, **given: Any) -> _Value:
     """A copy of a frozen dataclass without slots, with some fields changed; TypeError for an unknown field.
 
     Like `dataclasses.replace`, but the fields are copied as one mapping: a constructor would set some thirty fields one
     by one on every step of a round. A `__post_init__` would not run, so a class with one is a TypeError too.
     """
     kind = type(value)
+    if not given.keys() <= _names_of(kind):  # type: ignore[arg-type]
+        raise TypeError(f"{kind.__name__} has no such field")
     new: _Value = object.__new__(kind)
     state = new.__dict__
-    state.update(value.__dict__)
-    count = len(state)
-    state.update(fields)
-    if len(state) != count or hasattr(kind, "__post_init__"):
-        raise TypeError(f"{kind.__name__} has no such field, or checks itself when it is made")
+    state |= value.__dict__
+    state |= given
     return new
+
+
+@cache
+def _names_of(kind: type[Any]) -> frozenset[str]:
+    """The names of the fields; TypeError for a class that checks itself when it is made."""
+    if hasattr(kind, "__post_init__"):
+        raise TypeError(f"{kind.__name__} checks itself when it is made")
+    return frozenset(one.name for one in fields(kind))
 
 
 def check_range(value: int, field: str, least: int, most: int) -> int:

@@ -7,17 +7,28 @@ visible.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rgs.core import games
-from rgs.core.cards import format_cards
+from rgs.core.bet_limits import within
+from rgs.core.card_texts import texts_of
 from rgs.core.errors import RgsError
-from rgs.core.games.types import Action, LegalAction, Phase, Seat, SeatView, Settlement
+from rgs.core.free_bets import reclaimed_minor
+from rgs.core.games.paytables import format_floor
+from rgs.core.games.types import Action, LegalAction, Outcome, Pay, Phase, Seat, SeatView, Settlement, StakeLimits
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
 from rgs.core.limits import Headroom
-from rgs.core.rounds import Round, RoundStatus, TakenAction
+from rgs.core.rounds import Round, RoundStatus, TakenAction, settlement_objects
 from rgs.core.rulesets import Ruleset
 from rgs.core.sessions import Session, SessionStatus
+
+
+class DecidingRow(NamedTuple):
+    """The row of a bet's paytable that decided it ("pair:A"), and the five cards that met it."""
+
+    category: str
+    cards: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,8 @@ class RoundView:
     actions: tuple[TakenAction, ...]
     player_hand: HandValue | None
     settlement: Settlement | None
+    rows: tuple[DecidingRow | None, ...]
+    """For each bet of the settlement."""
     start_ms: int
     end_ms: int
     deadline_ms: int
@@ -45,6 +58,10 @@ class RoundView:
     actions_hash: bytes
     malfunction_code: str
     """Set while the round is paused (RULEBOOK R-6)."""
+    grant_id: str = ""
+    granted_minor: int = 0
+    reclaimed_minor: int = 0
+    """The free bet that pays ante and blind, what it pays, and what of it came back at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +92,8 @@ class SessionView:
     open_round: RoundView | None
     headroom: Headroom
     time_left_ms: int | None
+    next_start_ms: int
+    """When the next round may start by the jurisdiction's pace; 0 where it may start now, as far as the pace goes."""
     inactive_ms: int
     """When the right to start rounds and to buy ends."""
     pending: PendingOperation | None = None
@@ -95,6 +114,7 @@ def round_view(
     is_open = round_.status is RoundStatus.OPEN
     return _view(
         round_,
+        seat.ruleset,
         games.view(seat),
         legal_actions=legal_actions_of(seat, headroom) if is_open and not round_.malfunction else (),
         settlement=settlement,
@@ -111,11 +131,33 @@ def blind_view(round_: Round, ruleset: Ruleset, *, actions_hash: bytes) -> Round
     for taken in round_.actions:
         phase = rules.transitions[phase][Action(taken.action)]
     shown = SeatView(phase, (), (), (), (*round_.bets, *placed), None, finished=False)
-    return _view(round_, shown, legal_actions=(), settlement=None, deadline_ms=0, actions_hash=actions_hash)
+    return _view(round_, ruleset, shown, legal_actions=(), settlement=None, deadline_ms=0, actions_hash=actions_hash)
+
+
+def deciding_rows(ruleset: Ruleset, settlement: Settlement) -> tuple[DecidingRow | None, ...]:
+    """For each bet the row of its paytable that decided it; None where no paytable was asked.
+
+    The hand that the settlement looked at is looked up again, by the tables that settled the bet.
+    """
+    return tuple(_deciding_row(ruleset, settlement, bet.bet) for bet in settlement.bets)
+
+
+def _deciding_row(ruleset: Ruleset, settlement: Settlement, bet: str) -> DecidingRow | None:
+    rules, outcome = ruleset.rules, settlement.outcome
+    hand = settlement.player_hand
+    if bet == rules.side_bet:
+        if outcome is Outcome.FOLD and not ruleset.side_bet_survives_fold:
+            return None
+        hand = settlement.flop_hand or hand
+    elif rules.settlement[settlement.dealer_qualifies, outcome][bet] is not Pay.TABLE:
+        return None
+    floor = next(floor for floor, _ in ruleset.paytables[bet].rows if floor.is_met_by(hand))
+    return DecidingRow(format_floor(floor), tuple(texts_of(hand.best5)))
 
 
 def _view(
     round_: Round,
+    ruleset: Ruleset,
     shown: SeatView,
     *,
     legal_actions: tuple[LegalAction, ...],
@@ -130,31 +172,45 @@ def _view(
         round_version=round_.version,
         status=round_.status,
         phase=shown.phase,
-        hole_cards=format_cards(shown.hole_cards),
-        dealer_cards=format_cards(shown.dealer_cards),
-        board=format_cards(shown.board),
+        hole_cards=tuple(texts_of(shown.hole_cards)),
+        dealer_cards=tuple(texts_of(shown.dealer_cards)),
+        board=tuple(texts_of(shown.board)),
         bets=shown.bets,
         legal_actions=legal_actions,
         actions=round_.actions,
         player_hand=shown.player_hand,
         settlement=settlement,
+        rows=() if settlement is None else deciding_rows(ruleset, settlement),
         start_ms=round_.start_ms,
         end_ms=round_.end_ms,
         deadline_ms=deadline_ms,
         commitment=round_.commitment,
         actions_hash=actions_hash,
         malfunction_code=round_.malfunction_code,
+        grant_id=round_.grant_id,
+        granted_minor=round_.granted_minor,
+        reclaimed_minor=_reclaimed(round_, settlement),
     )
+
+
+def _reclaimed(round_: Round, settlement: Settlement | None) -> int:
+    """What of a free bet's stakes came back: of a void round all of them."""
+    if not round_.free_bet or settlement is None:
+        return round_.granted_minor if round_.status is RoundStatus.VOID else 0
+    return reclaimed_minor(settlement_objects(settlement))
 
 
 def legal_actions_of(seat: Seat, headroom: Headroom | None) -> tuple[LegalAction, ...]:
     """The actions with what the headroom covers too; in a session funded bet by bet that may be less than the funds."""
     legal = games.legal_actions(seat)
-    if headroom is None or all(action.available and action.cost_minor <= headroom.minor for action in legal):
+    if headroom is None:
+        return legal
+    most_minor = headroom.minor
+    if all(action.available and action.cost_minor <= most_minor for action in legal):
         return legal
     return tuple(
         action
-        if action.available and action.cost_minor <= headroom.minor
+        if action.available and action.cost_minor <= most_minor
         else action._replace(available=False, reason=headroom.reason_against(action.cost_minor))
         for action in legal
     )
@@ -174,16 +230,18 @@ def session_view(
     headroom = session.offer
     inactive_ms = max(session.last_ms, idle_from_ms) + jurisdiction.inactivity_ms
     may_start = session.may_start(until_ms, inactive_ms)
+    limits = within(ruleset.limits, session.bet_limits)["ante"]
     return SessionView(
         session=session,
         ruleset=ruleset,
         jurisdiction=jurisdiction,
         elapsed_ms=until_ms - session.open_ms,
-        largest_ante_minor=games.largest_ante(ruleset, headroom.minor, {}) if may_start else 0,
+        largest_ante_minor=_largest_ante(ruleset, headroom.minor, limits) if may_start else 0,
         purchase_left_minor=_purchase_left(session, jurisdiction),
         open_round=open_round,
         headroom=headroom,
         time_left_ms=session.time_left_ms(until_ms),
+        next_start_ms=_next_start(session, jurisdiction, until_ms),
         inactive_ms=inactive_ms,
     )
 
@@ -196,11 +254,25 @@ def _deadline_of(round_: Round, ruleset: Ruleset) -> int:
     return since_ms + ruleset.timers.decision_ms
 
 
+def _next_start(session: Session, jurisdiction: Jurisdiction, now_ms: int) -> int:
+    """The end of the least time between two starts; 0 if it has passed, or if the session takes no rounds any more."""
+    if session.status is SessionStatus.CLOSED or not session.last_start_ms:
+        return 0
+    next_ms = session.last_start_ms + jurisdiction.min_round_interval_ms
+    return next_ms if next_ms > now_ms else 0
+
+
+def _largest_ante(ruleset: Ruleset, balance_minor: int, limits: StakeLimits) -> int:
+    """As `games.largest_ante`, within the limits of the session: both lie on the ruleset's step."""
+    ante_minor = min(games.largest_ante(ruleset, balance_minor, {}), limits.max_minor)
+    return ante_minor if ante_minor >= limits.min_minor else 0
+
+
 def _purchase_left(session: Session, jurisdiction: Jurisdiction) -> int:
     """What may still be bought; 0 in a session funded bet by bet."""
     if session.participation.ended or session.is_seamless:
         return 0
-    return max(0, jurisdiction.participation_cap_minor - session.participation.bought_minor)
+    return max(0, jurisdiction.cap_minor(session.currency) - session.participation.bought_minor)
 
 
 class RoundChangedError(RgsError, reason="ROUND_CHANGED"):

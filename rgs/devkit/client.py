@@ -41,6 +41,8 @@ STREAM_S: Final = 60.0
 """Deadline of one Play stream; the next request opens another."""
 PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Before the second to the sixth attempt; longer where the server asks for it."""
+UNREQUESTED: Final = ("notice", "update")
+"""What a Play stream sends between answers. The answers hold all that the devkit shows."""
 PATIENCE_S: Final = 3.0
 """A request is not repeated if the server asks for a longer pause."""
 _UNANSWERED: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
@@ -209,7 +211,7 @@ class StreamRounds(UnaryRounds):
             self._responses = self._client.play.Play(iter(self._requests.get, None), timeout=STREAM_S)
         self._requests.put(request)
         try:
-            response = next(self._responses)
+            response = next(one for one in self._responses if one.WhichOneof("response") not in UNREQUESTED)
         except grpc.RpcError as error:
             self._drop()
             raise refusal_of(error) from None

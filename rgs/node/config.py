@@ -21,6 +21,7 @@ from typing import Annotated, Any, Final, get_type_hints
 from rgs.core.errors import FormatError, InvalidFieldError, UnknownFieldError
 from rgs.core.ids import check_name
 from rgs.core.shards import ORIGIN_MAX, format_origin, half_year, parse_origin
+from rgs.node.files import FileRefusedError
 from rgs.store.address import PostgresAddress, StoreAddress, parse_address
 
 CONFIG_FILE: Final = "rgs.toml"
@@ -111,6 +112,10 @@ def check_address(field: str, value: object) -> str:
     return text
 
 
+def _address_or_none(field: str, value: object) -> str:
+    return "" if value == "" else check_address(field, value)
+
+
 def _is_host(host: str) -> bool:
     if host.startswith("[") and host.endswith("]"):
         try:
@@ -198,6 +203,14 @@ class Config:
     reconciliation_rows_max: Annotated[int, Setting(10_000_000, number(1, 1_000_000_000))]
     reconciliation_stored_mb: Annotated[int, Setting(20_000, number(1, 100_000_000))]
     reconciliation_memory_mb: Annotated[int, Setting(1_024, number(256, 1_000_000))]
+    metrics_listen: Annotated[str, Setting("", _address_or_none)]
+    """`host:port` of the metrics (`rgs.node.metrics`); empty: there are none."""
+    metrics_token: Annotated[Path | None, Setting("", _path_or_none)]
+    """The file with the bearer token that a scrape must show."""
+    metrics_ca: Annotated[Path | None, Setting("", _path_or_none)]
+    """The CAs of the client certificates that a scrape must show."""
+    traces: Annotated[Path | None, Setting("", _path_or_none)]
+    """The file that spans are appended to (`rgs.node.traces`); None: nothing is traced."""
     retention_days: Annotated[int, Setting(3_653, number(0, 36_525))]
     """How long a player's record is kept after the close of the last session; ten years unless the law differs."""
 
@@ -240,6 +253,7 @@ def load_config(home: Path, options: Mapping[str, object] | None = None) -> Conf
     config = Config(home=home, **checked)
     _verify_apart(config)
     _verify_one_process(config)
+    _verify_metrics(config)
     return config
 
 
@@ -285,3 +299,31 @@ def _verify_one_process(config: Config) -> None:
             limit=1,
             value=config.workers,
         )
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a `host:port` can be reached from this machine only."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _verify_metrics(config: Config) -> None:
+    admits = config.metrics_token is not None or config.metrics_ca is not None
+    if config.metrics_listen and not admits and not is_loopback(config.metrics_listen):
+        raise InvalidFieldError(
+            f"metrics_listen {config.metrics_listen} can be reached from other machines: set metrics_token or"
+            " metrics_ca, or listen on 127.0.0.1",
+            field="metrics_listen",
+            limit="metrics_token or metrics_ca is set, or the address is of this machine",
+            value=config.metrics_listen,
+        )
+
+
+def open_home(home: Path, options: dict[str, object] | None = None) -> Config:
+    """The settings of an existing home; FileRefusedError if `rgs init` has not made one."""
+    if not (home / CONFIG_FILE).is_file():
+        raise FileRefusedError(f"{home} is not the home of a node: make one with `rgs init --home {home}`", path=home)
+    return load_config(home, options)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,12 +64,9 @@ def ensure_home(
     """
     check_name(DEFAULT_NODE if node is None else node, "node")
     home = home.absolute()
-    if not _is_taken(home):
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with files.alone_in(home.parent, "rgs init"):
-            if not _is_taken(home):  # another process may have been first
-                _make(home, DEFAULT_NODE if node is None else node, read, time_ms, store)
-                return Home(load_config(home), keyring.read_fingerprint(home / "keys"), made=True)
+    named = DEFAULT_NODE if node is None else node
+    if not _is_taken(home) and _build(home, lambda building: _fill(building, named, read, time_ms, store)):
+        return Home(load_config(home), keyring.read_fingerprint(home / "keys"), made=True)
     return _found(home, node)
 
 
@@ -98,18 +96,32 @@ def _found(home: Path, node: str | None) -> Home:
     )
 
 
-def _make(home: Path, node: str, read: pki.ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
-    # We hold the parent's lock: a sibling with this name was left by a killed run.
-    building = home.with_name(f".{home.name}.unfinished")
-    if building.exists():
-        shutil.rmtree(building)
-    try:
-        _fill(building, node, read, time_ms, store)
-        files.sync_tree(building)
-        building.rename(home)  # replaces an empty folder only
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    files.sync_folder(home.parent)
+def build_home(home: Path, fill: Callable[[Path], None]) -> None:
+    """Make a home: `fill` makes the folder that it gets, and all in it. FileRefusedError if anything is there already,
+    UnavailableError if another init is at work in the parent folder.
+    """
+    if _is_taken(home) or not _build(home, fill):
+        raise files.FileRefusedError(f"{home} exists already and is not changed: name another folder", path=home)
+
+
+def _build(home: Path, fill: Callable[[Path], None]) -> bool:
+    """Make the home in a sibling folder, and rename that; False if another process was first."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with files.alone_in(home.parent, "rgs init"):
+        if _is_taken(home):
+            return False
+        # We hold the parent's lock: a sibling with this name was left by a killed run.
+        building = home.with_name(f".{home.name}.unfinished")
+        if building.exists():
+            shutil.rmtree(building)
+        try:
+            fill(building)
+            files.sync_tree(building)
+            building.rename(home)  # replaces an empty folder only
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+        files.sync_folder(home.parent)
+    return True
 
 
 def _fill(home: Path, node: str, read: pki.ReadEntropy, time_ms: int, store: PostgresAddress | None) -> None:
@@ -165,10 +177,39 @@ def write_issued(stem: Path, issued: pki.Issued) -> None:
     files.write_new(stem.with_name(f"{stem.name}.pem"), issued.certificate_pem, files.PUBLIC_MODE)
 
 
-def allowed_row(certificate: x509.Certificate, role: Role, party: str, jurisdiction: str, time_ms: int) -> PartyRow:
+def allowed_row(
+    certificate: x509.Certificate, role: Role, party: str, jurisdiction: str, time_ms: int, operator: str = ""
+) -> PartyRow:
     """The row of the allow-list for a certificate that is allowed now."""
     last_ms = pki.last_ms_of(certificate)
-    return PartyRow(pki.fingerprint_of(certificate), party, role, jurisdiction, time_ms, None, last_ms)
+    return PartyRow(pki.fingerprint_of(certificate), party, role, jurisdiction, time_ms, None, last_ms, operator)
+
+
+def issue_client(config: Config, role: Role, party: str, read: pki.ReadEntropy, time_ms: int) -> pki.Issued:
+    """A client certificate from the home's development CA; FileRefusedError if the home has another one."""
+    ca_pem = files.read_whole(config.ca, "authority")
+    if not pki.is_development(ca_pem):
+        raise files.FileRefusedError(
+            f"{config.ca} is not a development CA: --issue works with a development CA only", path=config.ca
+        )
+    key_pem = files.read_whole(config.tls / "ca.key", "private key of the development CA", secret=True)
+    return pki.issue_client(pki.load_issued(ca_pem, key_pem), role, party, read, time_ms)
+
+
+async def ensure_operator(config: Config, party: str, jurisdiction: str, read: pki.ReadEntropy, time_ms: int) -> None:
+    """Give an operator a development certificate under its own name, unless it has one that is on the allow-list."""
+    stem = config.tls / "clients" / party
+    certificate, key = stem.with_name(f"{party}.pem"), stem.with_name(f"{party}.key")
+    async with allow_list(config.store) as parties:
+        if certificate.is_file() and key.is_file():
+            known = pki.fingerprint_of(pki.load_certificate(files.read_whole(certificate, "certificate")))
+            if known in {row.fingerprint for row in await parties.allowed()}:
+                return
+        for left in (certificate, key):  # by a process that was killed here
+            left.unlink(missing_ok=True)
+        issued = issue_client(config, Role.OPERATOR, party, read, time_ms)
+        write_issued(stem, issued)
+        await parties.add(allowed_row(issued.certificate, Role.OPERATOR, party, jurisdiction, time_ms))
 
 
 async def _make_store(
@@ -179,12 +220,3 @@ async def _make_store(
         for role, party in DEMO_PARTIES:
             jurisdiction = DEMO if role is Role.OPERATOR else ""
             await parties.add(allowed_row(clients[party], role, party, jurisdiction, time_ms))
-
-
-def open_home(home: Path, options: dict[str, object] | None = None) -> Config:
-    """The settings of an existing home; FileRefusedError if `rgs init` has not made one."""
-    if not (home / CONFIG_FILE).is_file():
-        raise files.FileRefusedError(
-            f"{home} is not the home of a node: make one with `rgs init --home {home}`", path=home
-        )
-    return load_config(home, options)

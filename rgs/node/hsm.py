@@ -1,11 +1,11 @@
-"""Signs with keys in a hardware module (PKCS #11), which never leave it: the root and the log key (docs/keys.md).
+"""Signs with keys in a hardware module (PKCS #11), which never leave it: root, node and log keys (docs/keys.md).
 
 Instead of a private key in PEM, the key file holds one line, a PKCS #11 URI (RFC 7512):
 
     pkcs11:token=rgs;object=root?module-path=/usr/lib/softhsm/libsofthsm2.so&pin-source=/etc/rgs/pin
 
 The algorithm is Ed25519 (CKM_EDDSA). A URI with other attributes, a PIN in the URI, and another kind of key are errors.
-The driver, `python-pkcs11` (the extra `hsm`), is imported only if a key file holds a URI.
+The driver, `python-pkcs11`, is imported only if a key file holds a URI.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ SCHEME: Final = "pkcs11:"
 _ED25519_POINT: Final = b"\x04\x20"
 """CKA_EC_POINT is an OCTET STRING around the 32 bytes."""
 _SAFE: Final = "/.-_~"
+_ED25519_OID: Final = bytes.fromhex("06032b6570")
+"""1.3.101.112 in DER (RFC 8410), as CKA_EC_PARAMS."""
+_DRIVER: Final = "driver for hardware modules: python-pkcs11 of requirements/runtime.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,8 @@ class HsmSigner:
     def __init__(self, address: KeyAddress) -> None:
         """Log in and find the key. UnavailableError if module, token, PIN or key cannot be used."""
         self._lock = threading.Lock()
-        driver = part(
-            "pkcs11",
-            "driver for hardware modules: install the extra `hsm`, python-pkcs11, or run `make setup` in a checkout",
-        )
-        pin = decode_ascii(read_whole(address.pin, "PIN", secret=True), address.pin.name).strip()
+        driver = part("pkcs11", _DRIVER)
+        pin = _read_pin(address)
         self._mechanism = driver.Mechanism.EDDSA
         try:
             token = driver.lib(str(address.module)).get_token(token_label=address.token)
@@ -109,6 +109,34 @@ class HsmSigner:
 
     def __repr__(self) -> str:
         return f"HsmSigner({self.keyid})"
+
+
+def make_module_key(address: KeyAddress) -> bytes:
+    """Make an Ed25519 key pair in the module under the address's label; its public key, 32 bytes. UnavailableError if
+    the module cannot, or has such a label.
+    """
+    driver, pin = part("pkcs11", _DRIVER), _read_pin(address)
+    try:
+        with (
+            driver.lib(str(address.module)).get_token(token_label=address.token).open(user_pin=pin, rw=True) as session
+        ):
+            if list(session.get_objects({driver.Attribute.LABEL: address.object})):
+                raise UnavailableError(
+                    f"token {address.token} has a key {address.object}: name another",
+                    field="pkcs11",
+                    value=address.object,
+                )
+            curve = {driver.Attribute.EC_PARAMS: _ED25519_OID}
+            parameters = session.create_domain_parameters(driver.KeyType.EC_EDWARDS, curve, local=True)
+            public, _private = parameters.generate_keypair(store=True, label=address.object)
+            point = bytes(public[driver.Attribute.EC_POINT])
+    except (driver.PKCS11Error, RuntimeError, OSError) as error:
+        raise _unavailable(error, address) from None
+    return point[len(_ED25519_POINT) :]
+
+
+def _read_pin(address: KeyAddress) -> str:
+    return decode_ascii(read_whole(address.pin, "PIN", secret=True), address.pin.name).strip()
 
 
 def _unavailable(error: Any, address: KeyAddress) -> UnavailableError:

@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from rgs.core import statements
 from rgs.core.errors import FormatError, VerificationError
@@ -145,6 +146,24 @@ def parse_private_key(content: bytes, what: str) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise FormatError(f"{what} is not an Ed25519 private key in PEM without a password")
     return key
+
+
+def format_public_key(public_key: bytes) -> bytes:
+    """PEM, SubjectPublicKeyInfo, of 32 bytes. Inverse of `parse_public_key`."""
+    return Ed25519PublicKey.from_public_bytes(public_key).public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+
+
+def parse_public_key(content: bytes, what: str) -> bytes:
+    """The 32 bytes of the Ed25519 public key of a PEM file. FormatError."""
+    try:
+        key = serialization.load_pem_public_key(content)
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise FormatError(f"{what} is not an Ed25519 public key in PEM", field="public_key")
+    return key.public_bytes_raw()
 
 
 def format_kek(keys: dict[int, bytes]) -> bytes:

@@ -44,6 +44,8 @@ class Leases:
     def __post_init__(self) -> None:
         self._steady_ms = self.clock.running_ms()
         """Since when every renewal has succeeded, by the monotonic clock."""
+        self.renewed_ms = self._steady_ms
+        """When it was last renewed, by the monotonic clock."""
         self.lost = asyncio.Event()
         """Set when this instance was declared lost: nothing can be committed in its name any more."""
         self.why = ""
@@ -61,6 +63,7 @@ class Leases:
             self._steady_ms = self.clock.running_ms()
             raise
         if is_alive:
+            self.renewed_ms = self.clock.running_ms()
             return
         await self.instance.handed_over()  # the store may show the change before this process knows of it
         if self.instance.name == requested and not self.lost.is_set():

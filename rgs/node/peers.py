@@ -8,6 +8,11 @@ the home.
 
     [operator.op-1]
     funding = "seamless"             # left out: "participation"
+    currencies = ["EUR", "CHF"]      # left out: all of its jurisdiction
+
+    [operator.op-1.bet_limits.EUR.ante]  # left out: the ruleset's; in minor units
+    min_minor = 100
+    max_minor = 20_000
 
     [operator.op-1.wallet]           # left out: the embedded wallet
     target = "wallet.example:443"
@@ -32,9 +37,13 @@ from rgs.adapters.embedded.wallet import EmbeddedWallet
 from rgs.adapters.grpc.peer import DEADLINE_MS, PeerSettings, log_contradiction
 from rgs.adapters.grpc.regulator import GrpcRegulator
 from rgs.adapters.grpc.wallet import GrpcWallet, RoutedWallet
+from rgs.core.bet_limits import BetLimits, verify_bet_limits
 from rgs.core.clock import Clock
-from rgs.core.errors import InvalidFieldError, UnknownFieldError
+from rgs.core.errors import FormatError, InvalidFieldError, UnknownFieldError
+from rgs.core.games.types import StakeLimits
 from rgs.core.ids import check_name
+from rgs.core.money import MAX_STAKE_MINOR, parse_currency
+from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 from rgs.core.sessions import Funding
 from rgs.node.clock import monotonic_ms
 from rgs.node.config import Config, Setting, number, refusal
@@ -42,6 +51,7 @@ from rgs.node.files import read_whole
 from rgs.ports.readings import REGULATOR, CircuitReading, wallet_name
 from rgs.ports.regulator import Regulator
 from rgs.ports.wallet import Wallet
+from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Instance
 from rgs.store.regulator import RegulatorStore
 from rgs.store.wallet import WalletStore
@@ -85,10 +95,16 @@ _SETTINGS: Final[Mapping[str, Setting]] = {
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The funding of an operator's players, and its wallet; None is the embedded one."""
+    """The funding of an operator's players, and its wallet; None is the embedded one.
+
+    `currencies` are those that it plays in, all of its jurisdiction where it names none; `bet_limits` by currency are
+    its limits inside every ruleset's.
+    """
 
     funding: Funding = Funding.PARTICIPATION
     wallet: PeerSettings | None = None
+    currencies: tuple[str, ...] = ()
+    bet_limits: Mapping[str, BetLimits] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +119,14 @@ class NodePeers:
     def fundings(self) -> dict[str, Funding]:
         """How the players of each named operator are funded."""
         return {name: operator.funding for name, operator in self.operators.items()}
+
+    def catalog(self) -> GameCatalog:
+        """Rulesets and jurisdictions, with what the file sets for each operator."""
+        return GameCatalog(
+            self.fundings,
+            currencies={name: operator.currencies for name, operator in self.operators.items()},
+            bet_limits={name: operator.bet_limits for name, operator in self.operators.items()},
+        )
 
 
 class Connections:
@@ -125,7 +149,8 @@ class Connections:
         self._clock = clock
         self._note = note
         self._opened = opened
-        self._peers: list[GrpcWallet | GrpcRegulator] = []
+        self.peers: list[GrpcWallet | GrpcRegulator] = []
+        """The connections."""
         self._embedded = EmbeddedWallet(WalletStore(config.wallet), clock.now_ms)
         opened.push_async_callback(self._embedded.close)
         self._wallets = {
@@ -148,7 +173,7 @@ class Connections:
             self._note(code)
 
         made = kind(name, settings, new_id=self._new_id, now_ms=monotonic_ms, on_contradiction=contradicted)
-        self._peers.append(made)
+        self.peers.append(made)
         self._opened.push_async_callback(made.close)
         return made
 
@@ -157,7 +182,7 @@ class Connections:
 
     def readings(self) -> tuple[CircuitReading, ...]:
         """The state of each connection."""
-        return tuple(peer.reading() for peer in self._peers)
+        return tuple(peer.reading() for peer in self.peers)
 
     async def open_account(self, operator: str, player: str, currency: str) -> None:
         """Open the player's account in the embedded wallet. Without effect if the operator has a wallet of its own."""
@@ -189,11 +214,51 @@ def load_peers(path: Path, home: Path) -> NodePeers:
 
 def _operator(where: str, value: object, home: Path) -> Operator:
     rows = _table(where, value)
-    _check_keys(where, rows, ("funding", "wallet"))
+    _check_keys(where, rows, ("funding", "wallet", "currencies", "bet_limits"))
     funding = rows.get("funding", Funding.PARTICIPATION.value)
     if funding not in set(Funding):
         raise refusal(f"{where}.funding", " or ".join(Funding), funding)
-    return Operator(Funding(funding), _peer(f"{where}.wallet", rows["wallet"], home) if "wallet" in rows else None)
+    wallet = _peer(f"{where}.wallet", rows["wallet"], home) if "wallet" in rows else None
+    currencies = _currencies(f"{where}.currencies", rows["currencies"]) if "currencies" in rows else ()
+    bet_limits = {
+        _currency(f"{where}.bet_limits", code): _bet_limits(f"{where}.bet_limits.{code}", limits)
+        for code, limits in _table(f"{where}.bet_limits", rows.get("bet_limits", {})).items()
+    }
+    return Operator(Funding(funding), wallet, currencies, bet_limits)
+
+
+def _currency(where: str, value: object) -> str:
+    try:
+        return parse_currency(_text(where, value))
+    except FormatError:
+        raise refusal(where, "a currency code of three capital letters", value) from None
+
+
+def _currencies(where: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise refusal(where, "a list of one currency or more", value)
+    codes = tuple(_currency(where, one) for one in value)
+    if len(set(codes)) != len(codes):
+        raise refusal(where, "each currency once", value)
+    return codes
+
+
+def _bet_limits(where: str, value: object) -> BetLimits:
+    """Limits inside those of every ruleset that has the bet, and on its step."""
+    found: list[tuple[str, StakeLimits]] = []
+    for bet, limits in sorted(_table(where, value).items()):
+        place = f"{where}.{bet}"
+        rows = _table(place, limits)
+        _check_keys(place, rows, ("min_minor", "max_minor"))
+        check = number(1, MAX_STAKE_MINOR)
+        one = StakeLimits(*(check(f"{place}.{key}", rows.get(key)) for key in ("min_minor", "max_minor")))
+        having = [ruleset for ruleset in map(load_ruleset, SHIPPED_RULESETS) if bet in ruleset.limits]
+        if not having:
+            raise refusal(place, "a bet that players place in a shipped ruleset", bet)
+        for ruleset in having:
+            verify_bet_limits(((bet, one),), ruleset.limits, ruleset.step_minor, whose=ruleset.id, field=where)
+        found.append((bet, one))
+    return tuple(found)
 
 
 def _peer(where: str, value: object, home: Path) -> PeerSettings:

@@ -180,18 +180,26 @@ def verify_client_certificate(certificate: x509.Certificate, role: Role, party: 
         extensions = certificate.extensions
     except UNREADABLE:
         raise _refusal("has extensions that cannot be read", "X.509 version 3", "malformed") from None
-    if (constraints := _extension(extensions, x509.BasicConstraints)) is not None and constraints.ca:
+    if (constraints := extension_of(extensions, x509.BasicConstraints)) is not None and constraints.ca:
         raise _refusal("belongs to a CA, not to a client", "CA:FALSE", "CA:TRUE")
-    usage = _extension(extensions, x509.ExtendedKeyUsage)
+    usage = extension_of(extensions, x509.ExtendedKeyUsage)
     if usage is not None and ExtendedKeyUsageOID.CLIENT_AUTH not in usage:
         raise _refusal("is not for TLS clients", "clientAuth", "other uses")
-    names = _extension(extensions, x509.SubjectAlternativeName)
+    names = extension_of(extensions, x509.SubjectAlternativeName)
     uris = [] if names is None else names.get_values_for_type(x509.UniformResourceIdentifier)
     expected = format_party_uri(role, party)
     if len(uris) != 1:
         raise _refusal(f"has {len(uris)} URIs, it must have the one {expected}", expected, ", ".join(uris)[:200])
     if uris[0] != expected:
         raise _refusal(f"has the URI {uris[0][:120]}, it must be {expected}", expected, uris[0][:120])
+
+
+def extension_of(extensions: x509.Extensions, kind: type[_Kind]) -> _Kind | None:
+    """The extension of this kind; None if the certificate has none."""
+    try:
+        return extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None
 
 
 def is_development(ca_pem: bytes) -> bool:
@@ -229,13 +237,6 @@ def _is_marked(certificate: x509.Certificate) -> bool:
 
 def _refusal(what: str, limit: str, value: str) -> InvalidFieldError:
     return InvalidFieldError(f"the certificate {what}", field="cert", limit=limit, value=value)
-
-
-def _extension(extensions: x509.Extensions, kind: type[_Kind]) -> _Kind | None:
-    try:
-        return extensions.get_extension_for_class(kind).value
-    except x509.ExtensionNotFound:
-        return None
 
 
 def _new_key(read: ReadEntropy) -> ec.EllipticCurvePrivateKey:

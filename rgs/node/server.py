@@ -38,10 +38,12 @@ from rgs.integrity.manifest import Manifest, make_manifest
 from rgs.node.background import Background, Work, lead
 from rgs.node.clock import SystemClock
 from rgs.node.config import Config
+from rgs.node.expiries import certificates_of
 from rgs.node.keyring import load_bundle, load_kek, load_node_signer, node_key_in_force
 from rgs.node.keys import key_files
 from rgs.node.leases import LOST_DUTY, Leases
 from rgs.node.logging import Log
+from rgs.node.observed import Observed, Watched
 from rgs.node.peers import Connections, NodePeers, load_peers
 from rgs.node.reconcile_process import begin_job
 from rgs.node.software_identity import artifacts_of, changed_software, changed_surroundings, configured, modules_of
@@ -79,6 +81,10 @@ TABLES_SCAN_S = 0.2
 """Seconds between two looks for tables that other processes moved."""
 SEATS_SCAN_S = 1.0
 """And for seats that they changed."""
+SESSIONS_SCAN_S = 0.5
+"""And for sessions that streams of this process follow."""
+RETURNS_S = 5.0
+"""Seconds between two looks of the watch over returns: each has a cost of its own, and no player waits for it."""
 RECOVERY_AGE_MS = 3_000
 """Age of an operation before it is recovered, if another process may be working on it."""
 
@@ -116,6 +122,7 @@ class Server:
         self.services: Services
         """The use cases; set by `start`, as the events are."""
         self._feed: Feed
+        self._observed: Observed
         self.port = 0
         """The port that is served; 0 before the start."""
         self._instance: Instance | None = None
@@ -123,6 +130,11 @@ class Server:
         """Set when another process has declared this process's instance lost: this process has to end."""
         self.lost_why = ""
         """For people: which instance took its place, since when, and what to do."""
+
+    @property
+    def metrics_port(self) -> int:
+        """The port of the metrics; 0 if this process serves none."""
+        return self._observed.port
 
     @property
     def instance(self) -> str:
@@ -151,6 +163,7 @@ class Server:
         node_peers = load_peers(config.peers, config.home)
         bundle = load_bundle(config)
         node_signer = load_node_signer(config, bundle)
+        self._observed = Observed(config, clock, self._log, self._worker, self._open, shared=bool(self._shared_port))
         sealer = Sealer(load_kek(config))
         tls = load_tls(config)
         store, parties = await self._open_stores()
@@ -159,7 +172,8 @@ class Server:
         keeping = await LogKeeping.open(config, clock, store, audit.key_statements)
         instance = self._make_instance(store, sealer, keeping)
         peers = self._connect(node_peers, instance)
-        context = self._context(store, parties, instance, GameCatalog(node_peers.fundings), peers)
+        self._observed.follow(store, list(peers.peers))
+        context = self._context(store, parties, instance, node_peers.catalog(), peers)
         admit = admit_with(tls.client_ca, context.games)
         encoder = Encoder(Catalog(context.games).list())
         gate = Gate(parties, clock, read_certificate, admit, self._count(EventCode.AUTHENTICATION_FAILED))
@@ -194,6 +208,9 @@ class Server:
         self._begin_duties(background, store, leases)
         self._follow_keys(background, context, bundle, node_signer.keyid)
         await self._relay_notices(context)
+        shown = certificates_of(tls.chain, tls.client_ca, node_peers)
+        watched = Watched(store, parties, self.services, calls, leases, keeping, shown)
+        await self._observed.begin(watched, background)
         await self._serve(endpoint, calls)
 
     async def _open_stores(self) -> tuple[Store, Parties]:
@@ -254,7 +271,7 @@ class Server:
         config, clock = self._config, self._clock
         lines = CallLines(self._log.line, clock) if self._log is not None and config.logging_calls else None
         faults = self._count(EventCode.SERVER_FAULT)
-        return Calls(gate, clock, encoder.act, faults, lines, limits_of(config))
+        return Calls(gate, clock, encoder.act, faults, lines, limits_of(config), self._observed.tracer)
 
     async def _bind(self, tls: Tls, calls: Calls, encoder: Encoder, keeping: LogKeeping) -> Endpoint:
         """Bind the port. No call is answered before `_serve`."""
@@ -267,7 +284,6 @@ class Server:
             tls=tls,
             calls=calls,
             services={**methods, reconciliation_api.SERVICE: await self._reconciliations()},
-            notices=services.notices,
             with_reflection=config.reflection,
         )
 
@@ -302,6 +318,7 @@ class Server:
         run("tables", services.tables.dealer.poll, TABLES_S, to_the_end=True)
         run("table_views", self._feed.scan, TABLES_SCAN_S if self._shared_store else None, to_the_end=True)
         run("seat_views", self._feed.scan_seats, SEATS_SCAN_S if self._shared_store else None, to_the_end=True)
+        run("session_updates", services.updates.scan, SESSIONS_SCAN_S if self._shared_store else None, to_the_end=True)
         run("chat", services.tables.chat.forget)
         run("reservations", services.tables.reservations.poll)
         run("idle_seats", services.tables.idle_seats.poll)
@@ -314,6 +331,7 @@ class Server:
         """Start the background work that one process does for all over the store."""
         services = self.services
         node_modules = partial(services.reporting.report_modules, modules_of(self._manifest))
+        paces = {"returns": RETURNS_S}
         duties: dict[str, Work] = {
             "stage_reports": services.reporting.report_stages,
             "alignment": services.reporting.align_days,
@@ -323,11 +341,12 @@ class Server:
             "large_wins": services.events.report_wins,
             "certificates": services.certificates.poll,
             "returns": services.monitoring.poll,
+            "finals": services.finals_list.poll,
         }
         if self._shared_store:
             duties[LOST_DUTY] = leases.poll
         for duty, work in duties.items():
-            background.run(duty, partial(lead, store, duty, work))
+            background.run(duty, partial(lead, store, duty, work), paces.get(duty))
 
     def _follow_keys(self, background: Background, context: NodeContext, bundle: bytes, keyid: str) -> None:
         """Start dropping old stored answers, and following the key bundle."""

@@ -48,7 +48,7 @@ class LogKeeping:
         self.vkey_of = sequencer.vkey_of
         self.known = partial(newest_cosigned, config)
         """Returns the newest checkpoint of the log with a quorum of cosignatures."""
-        self._tls = None if policy is None else _trusted(config.witness_ca)
+        self._tls = None if policy is None else trusted_by_witnesses(config.witness_ca)
         self._cosigner: Cosigner | None = None
 
     @classmethod
@@ -72,6 +72,10 @@ class LogKeeping:
     def code(self) -> str:
         """What is wrong with the log, a code; empty if nothing is."""
         return self._sequencer.code
+
+    def progress(self) -> tuple[bool, int]:
+        """Whether this process writes the log, and how long the oldest statement waits for it, in milliseconds."""
+        return self._sequencer.leads, self._sequencer.lag_ms
 
     async def begin(self, events: Events, run: Run) -> None:
         """Log the statements that are waiting, then continue in the background."""
@@ -112,6 +116,14 @@ class LogKeeping:
 
 def read_policy(path: Path) -> Policy:
     """The policy whose witnesses cosign the log. FileRefusedError, InvalidFieldError."""
+    policy, own = load_policy(path)
+    if not policy.is_met_by(policy.witnesses.keys() - own):
+        structlog.get_logger().warning("log_self_witnessed", witnesses=sorted(own))
+    return policy
+
+
+def load_policy(path: Path) -> tuple[Policy, frozenset[str]]:
+    """The policy of a file, and the names of its self-witnesses. FileRefusedError, InvalidFieldError."""
     data = read_whole(path, "log policy")
     try:
         policy, own = parse_policy(data), self_witnesses(data)
@@ -122,12 +134,10 @@ def read_policy(path: Path) -> Policy:
     for party in policy.witnesses.values():
         if party.url:
             check_url(party.url, POLICY)
-    if not policy.is_met_by(policy.witnesses.keys() - own):
-        structlog.get_logger().warning("log_self_witnessed", witnesses=sorted(own))
-    return policy
+    return policy, frozenset(own)
 
 
-def _trusted(ca: Path | None) -> ssl.SSLContext | None:
+def trusted_by_witnesses(ca: Path | None) -> ssl.SSLContext | None:
     """The TLS context for witnesses with these CAs; None: the system's CAs. InvalidFieldError."""
     if ca is None:
         return None

@@ -14,9 +14,12 @@ import structlog
 from rgs.api import admin as admin_api
 from rgs.api import audit as audit_api
 from rgs.api import catalog as catalog_api
+from rgs.api import free_bets as free_bets_api
 from rgs.api import history as history_api
 from rgs.api import play as play_api
+from rgs.api import report as report_api
 from rgs.api import session as session_api
+from rgs.api import support as support_api
 from rgs.api import table as table_api
 from rgs.api import table_admin as table_admin_api
 from rgs.api.calls import Methods
@@ -40,6 +43,7 @@ from rgs.service.admin.monitoring import Monitoring
 from rgs.service.admin.orders import Orders
 from rgs.service.admin.outbox import Outbox
 from rgs.service.audit.audit import StatementReader
+from rgs.service.audit.finals import FinalsList, FinalsReader
 from rgs.service.audit.log import PublicLog
 from rgs.service.audit.totals import Reports
 from rgs.service.availability import Availability
@@ -50,14 +54,20 @@ from rgs.service.instance import Instance
 from rgs.service.money.returning import Returning
 from rgs.service.play.catalog import Catalog
 from rgs.service.play.decks import Decks
+from rgs.service.play.free_bets import FreeBets
 from rgs.service.play.history import History
 from rgs.service.play.interruptions import Interruptions
+from rgs.service.play.launches import Launches
 from rgs.service.play.notices import Notices
+from rgs.service.play.opening_rules import OpeningRules
 from rgs.service.play.operations import Operations
 from rgs.service.play.play import Play
 from rgs.service.play.seamless import Seamless
 from rgs.service.play.sessions import Sessions
+from rgs.service.play.terms import OperatorTerms
+from rgs.service.play.updates import Updates
 from rgs.service.regulator.reports import Reporting
+from rgs.service.support.lookup import Support
 from rgs.service.tables.feed import Elsewhere, Feed
 from rgs.service.tables.seats import TableEncode
 from rgs.service.timekeeping import Timekeeping
@@ -191,6 +201,8 @@ class Services:
             returning=Returning(context.readings),
             left_table=self.tables.signals.seat,
         )
+        self.opening_rules = OpeningRules(games=games, availability=self.availability, tables=self.tables.configs)
+        self.launches = Launches(store=store, instance=instance, clock=clock, opening_rules=self.opening_rules)
         self.sessions = Sessions(
             store=store,
             instance=instance,
@@ -201,9 +213,12 @@ class Services:
             play=self.play,
             availability=self.availability,
             interruptions=self.interruptions,
-            tables=self.tables.configs,
+            opening_rules=self.opening_rules,
+            launches=self.launches,
             open_account=open_account,
         )
+        self.updates = Updates(store=store, session=self.sessions.get, view=self.decks.view)
+        store.on_committed = self.updates.committed
         self.seamless = Seamless(
             store=store, instance=instance, clock=clock, operations=self.operations, play=self.play
         )
@@ -220,10 +235,15 @@ class Services:
             verify_admin=self.certificates.verify_admin,
         )
         self.reports = Reports(store)
+        self.finals_list = FinalsList(store)
+        self.finals = FinalsReader(store)
         self.monitoring = Monitoring(store=store, clock=clock, alarm_stops=alarm_stops)
         self.outbox = Outbox(store=store, clock=clock, events=self.events, orders=orders, readings=context.readings)
         self.history = History(store=store, decks=self.decks, tables=self.tables.views)
+        self.free_bets = FreeBets(store=store, instance=instance, games=games, clock=clock)
+        self.support = Support(store=store, games=games, availability=self.availability)
         self.catalog = Catalog(games)
+        self.terms = OperatorTerms(store, games)
         self.audit = StatementReader(store=store, key_statements=()) if audit is None else audit
         self._context = context
 
@@ -269,10 +289,13 @@ def methods_of(services: Services, encoder: Encoder, log: PublicLog, feed: Feed)
     """The methods of each gRPC service by its full name; without reconciliation, which works on files."""
     tables = services.tables
     return {
-        catalog_api.SERVICE: catalog_api.catalog_methods(services.catalog),
-        session_api.SERVICE: session_api.session_methods(services.sessions, encoder),
-        play_api.SERVICE: play_api.play_methods(services.play),
+        catalog_api.SERVICE: catalog_api.catalog_methods(services.catalog, services.terms),
+        session_api.SERVICE: session_api.session_methods(services.sessions, services.launches, encoder),
+        play_api.SERVICE: play_api.play_methods(services.play, services.notices, services.updates, encoder),
+        free_bets_api.SERVICE: free_bets_api.free_bet_methods(services.free_bets),
         history_api.SERVICE: history_api.history_methods(services.history),
+        report_api.SERVICE: report_api.report_methods(services.reports, services.finals),
+        support_api.SERVICE: support_api.support_methods(services.support),
         audit_api.SERVICE: audit_api.audit_methods(services.audit, log),
         admin_api.SERVICE: admin_api.admin_methods(
             services.admin, services.certificates, services.reports, services.outbox, services.monitoring

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,21 @@ def open_witness(folder: Path) -> tuple[Witness, WitnessStore]:
         raise FileRefusedError(f"{folder / LOGS} names no log: add its verifier key", path=folder)
     store = WitnessStore(folder / SEEN)
     return Witness(own.name, signer, logs, store, SystemClock()), store
+
+
+def load_witness_tls(certificate: Path, key: Path) -> ssl.SSLContext:
+    """TLS 1.2 or newer with this certificate, its chain behind it. FileRefusedError if others may read the key, or the
+    two do not belong together.
+    """
+    read_whole(certificate, "certificate of the witness")
+    read_whole(key, "private key of the witness's certificate", secret=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError):
+        raise FileRefusedError(f"{certificate} and {key} are not a certificate and its key", path=certificate) from None
+    return context
 
 
 def _log_key(vkey: str) -> NoteKey:

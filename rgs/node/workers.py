@@ -20,6 +20,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -100,6 +101,8 @@ class WorkerPlan:
     command: Callable[[int], Sequence[str]]
     drain_s: float
     inherited: tuple[int, ...] = ()
+    beside: Callable[[], AbstractAsyncContextManager[object]] = contextlib.nullcontext
+    """What this process does beside, as long as it keeps workers."""
 
 
 class Worker:
@@ -320,7 +323,8 @@ def supervise(plan: WorkerPlan) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, supervisor.stop)
         loop.add_signal_handler(signal.SIGHUP, supervisor.roll)
-        return await supervisor.run()
+        async with plan.beside():
+            return await supervisor.run()
 
     return asyncio.run(run())
 

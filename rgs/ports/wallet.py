@@ -29,24 +29,33 @@ from rgs.ports.amounts import check_amount
 
 @unique
 class TransferPurpose(StrEnum):
-    """What a transfer is for: PURCHASE and PAYOUT in the participation model, BET and RETURN in seamless mode."""
+    """What a transfer is for: PURCHASE and PAYOUT in the participation model, BET and RETURN in seamless mode.
+
+    FREE_BET and FREE_BET_RETURN move money of the operator's campaign, never of the player's account.
+    """
 
     PURCHASE = "purchase"
     PAYOUT = "payout"
     BET = "bet"
     RETURN = "return"
+    FREE_BET = "free_bet"
+    FREE_BET_RETURN = "free_bet_return"
 
 
-DEBIT_PURPOSES: Final = (TransferPurpose.PURCHASE, TransferPurpose.BET)
-CREDIT_PURPOSES: Final = (TransferPurpose.PAYOUT, TransferPurpose.RETURN)
+DEBIT_PURPOSES: Final = (TransferPurpose.PURCHASE, TransferPurpose.BET, TransferPurpose.FREE_BET)
+CREDIT_PURPOSES: Final = (TransferPurpose.PAYOUT, TransferPurpose.RETURN, TransferPurpose.FREE_BET_RETURN)
+CAMPAIGN_PURPOSES: Final = frozenset({TransferPurpose.FREE_BET, TransferPurpose.FREE_BET_RETURN})
+"""Paid by a campaign and given back to it."""
+_WITHOUT_ROUND: Final = frozenset({TransferPurpose.PURCHASE, TransferPurpose.PAYOUT})
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
     """What a wallet is asked for. A retry repeats every field.
 
-    `reference` is our id of the participation. In seamless mode (`purpose` BET or RETURN) it is our id of the session,
-    and `round_reference` is that of the round; without seamless mode `round_reference` is empty.
+    `reference` is our id of the participation. Where the transfer is for a round (every purpose but PURCHASE and
+    PAYOUT) it is our id of the session, and `round_reference` is that of the round. `free_bet` is `campaign:grant_id`
+    for FREE_BET and FREE_BET_RETURN, else empty.
     """
 
     operator: str
@@ -57,10 +66,11 @@ class Transfer:
     reference: str
     purpose: TransferPurpose
     round_reference: str = ""
+    free_bet: str = ""
 
     @property
     def row_reference(self) -> str:
-        """The reference that a wallet's book shows: `reference`, in seamless mode `session:purpose:round`."""
+        """The reference that a wallet's book shows: `reference`, for a round `session:purpose:round`."""
         return f"{self.reference}:{self.purpose}:{self.round_reference}" if self.round_reference else self.reference
 
 
@@ -74,8 +84,8 @@ def check_credit(transfer: Transfer) -> Transfer:
     return _check(transfer, CREDIT_PURPOSES, least_minor=0)
 
 
-def _check(transfer: Transfer, purposes: tuple[TransferPurpose, TransferPurpose], least_minor: int) -> Transfer:
-    """`purposes` are the allowed purposes: the first without a round, the second with one."""
+def _check(transfer: Transfer, purposes: tuple[TransferPurpose, ...], least_minor: int) -> Transfer:
+    """`purposes` are the allowed ones."""
     check_ulid(transfer.transaction_id, "transaction_id")
     check_amount(transfer.amount_minor, "amount_minor", least_minor)
     check_name(transfer.operator, "operator")
@@ -90,11 +100,16 @@ def _check(transfer: Transfer, purposes: tuple[TransferPurpose, TransferPurpose]
             value=purpose,
             limit=" ".join(purposes),
         )
-    if purpose == purposes[1]:
+    if purpose not in _WITHOUT_ROUND:
         check_reference(transfer.round_reference, "round_reference")
     elif transfer.round_reference:
         value = transfer.round_reference[:80]
         raise InvalidFieldError(f"a {purpose} belongs to no round", field="round_reference", value=value)
+    if purpose in CAMPAIGN_PURPOSES:
+        check_reference(transfer.free_bet, "free_bet")
+    elif transfer.free_bet:
+        value = transfer.free_bet[:80]
+        raise InvalidFieldError(f"a {purpose} belongs to no free bet", field="free_bet", value=value)
     return transfer
 
 

@@ -5,31 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from weakref import WeakValueDictionary
 
 from rgs.core.errors import IdempotencyConflictError
 from rgs.core.views import RoundView, SessionView
+from rgs.service.roles import Role as Role  # noqa: PLC0414 - offered here, beside the callers that have them
 from rgs.store.changes import Answer
-
-
-class Role(StrEnum):
-    """The role of a party: the certificate's URI names it, and the allow-list must agree."""
-
-    OPERATOR = "operator"
-    AUDITOR = "auditor"
-    REGULATOR = "regulator"
-    LAB = "lab"
-    ADMIN = "admin"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated party. `jurisdiction` is the operator's, empty for other roles."""
+    """An authenticated party. `jurisdiction` is the operator's, empty for other roles; `operator` is the one whose
+    players a support party may look up, empty for all of them, and for other roles.
+    """
 
     party: str
     role: Role
     jurisdiction: str
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True)

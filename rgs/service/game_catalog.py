@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rgs.core.errors import NotFoundError
+from rgs.core.bet_limits import BetLimits
+from rgs.core.errors import JurisdictionError, NotFoundError
 from rgs.core.ids import check_ulid
 from rgs.core.jurisdictions import SHIPPED_JURISDICTIONS, Jurisdiction, load_jurisdiction
 from rgs.core.returns.certified import verify_offered
@@ -21,10 +22,20 @@ from rgs.store.interface import Store
 
 
 class GameCatalog:
-    """Rulesets and jurisdictions by id, and funding modes by operator; an operator without one sells participations."""
+    """Rulesets and jurisdictions by id, and what is set for an operator: its funding (without one it sells
+    participations), its currencies (without any all of its jurisdiction) and its limits on bets by currency.
+    """
 
-    def __init__(self, fundings: Mapping[str, Funding] | None = None) -> None:
+    def __init__(
+        self,
+        fundings: Mapping[str, Funding] | None = None,
+        *,
+        currencies: Mapping[str, tuple[str, ...]] | None = None,
+        bet_limits: Mapping[str, Mapping[str, BetLimits]] | None = None,
+    ) -> None:
         self.fundings: Mapping[str, Funding] = fundings or {}
+        self._currencies: Mapping[str, tuple[str, ...]] = currencies or {}
+        self._bet_limits: Mapping[str, Mapping[str, BetLimits]] = bet_limits or {}
         self.rulesets: Mapping[str, Ruleset] = {name: load_ruleset(name) for name in SHIPPED_RULESETS}
         self.jurisdictions: Mapping[str, Jurisdiction] = {
             name: load_jurisdiction(name) for name in SHIPPED_JURISDICTIONS
@@ -35,6 +46,30 @@ class GameCatalog:
     def verify_offered(self, ruleset_id: str, jurisdiction_id: str) -> None:
         """GameNotOfferedError unless the game's certified returns meet the jurisdiction's floor."""
         verify_offered(self.rulesets[ruleset_id], self.jurisdictions[jurisdiction_id])
+
+    def verify_free_bets(self, jurisdiction_id: str) -> None:
+        """JurisdictionError unless the jurisdiction allows free bets."""
+        if not self.jurisdictions[jurisdiction_id].free_bets_allowed:
+            raise JurisdictionError(
+                f"jurisdiction {jurisdiction_id} does not allow free bets",
+                field="free_bet",
+                jurisdiction=jurisdiction_id,
+            )
+
+    def bet_limits_of(self, operator: str, currency: str) -> BetLimits:
+        """The operator's limits on bets in this currency."""
+        return self._bet_limits.get(operator, {}).get(currency, ())
+
+    def verify_currency(self, operator: str, currency: str) -> None:
+        """JurisdictionError for a currency that is not one of the operator's."""
+        allowed = self._currencies.get(operator, ())
+        if allowed and currency not in allowed:
+            raise JurisdictionError(
+                f"currency: {currency[:8]!r} is not one of {operator}, which plays in {', '.join(allowed)}",
+                field="currency",
+                value=currency[:8],
+                limit=", ".join(allowed),
+            )
 
     def clockwork(self, config: TableConfig) -> Clockwork:
         """What decides when a window of the table ends."""

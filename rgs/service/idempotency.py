@@ -1,5 +1,5 @@
-"""Drops stored answers after the promised retry window (ARCHITECTURE 2.16: a repeat gets the same answer). One process
-leads this duty.
+"""Drops stored answers and launches after the promised retry window (ARCHITECTURE 2.16: a repeat gets the same answer).
+One process leads this duty.
 
 The window is counted twice, and both counts must have passed: by trusted time, and by the time that the server has run,
 which adds up over its processes on monotonic clocks. So a jump of the clock drops no answer early, not even a jump
@@ -48,12 +48,12 @@ class Answers:
         self._next_ms = 0
 
     async def poll(self) -> int:
-        """Drop some answers that are older than the window; how many were dropped."""
+        """Drop some answers and launches that are older than the window; how many were dropped."""
         running_ms = self._clock.running_ms()
         if running_ms < self._next_ms or not self._clock.is_trusted or not await self._store.lead(DUTY):
             return 0
         now_ms, before_ms = self._clock.now_ms(), await self._count(running_ms)
-        gone = await self._store.forget_answers(now_ms, before_ms)
+        gone = await self._store.forget_answers(now_ms, before_ms) + await self._store.forget_launches(before_ms)
         if not gone:
             self._next_ms = running_ms + POLL_MS
         return gone

@@ -22,6 +22,18 @@ def check_page_size(page_size: int) -> int:
     return check_range(page_size, "page_size", 1, PAGE_SIZE_MAX) if page_size else PAGE_SIZE_DEFAULT
 
 
+def verify_alone(field: str, **others: object) -> None:
+    """InvalidFieldError if a filter that names one thing stands beside another one."""
+    beside = [name for name, value in others.items() if value]
+    if beside:
+        raise InvalidFieldError(
+            f"{beside[0]} stands beside {field}, which needs no other filter: leave {beside[0]} out",
+            field=beside[0],
+            limit=field,
+            value=str(others[beside[0]])[:80],
+        )
+
+
 def format_page_token(*position: int) -> str:
     """The token of a position. Inverse of `parse_page_token`."""
     return encode_token(".".join([_PREFIX, *map(str, position)]))
@@ -32,11 +44,11 @@ def parse_page_token(token: str, length: int) -> tuple[int, ...]:
     if not token:
         return (0,) * length
     try:
-        prefix, *numbers = decode_token(token).split(".")
+        _, *numbers = decode_token(token).split(".")
         position = tuple(map(int, numbers))
     except ValueError:
         raise _not_ours(token) from None
-    is_whole = prefix == _PREFIX and len(position) == length and format_page_token(*position) == token
+    is_whole = len(position) == length and format_page_token(*position) == token
     if not (is_whole and all(0 < number <= _POSITION_MAX for number in position)):
         raise _not_ours(token)
     return position
@@ -52,10 +64,10 @@ def parse_key_token(token: str, length: int) -> tuple[str, ...]:
     if not token:
         return ("",) * length
     try:
-        prefix, *parts = decode_token(token).split("/")
+        _, *parts = decode_token(token).split("/")
     except ValueError:
         raise _not_ours(token) from None
-    is_whole = prefix == _KEY_PREFIX and len(parts) == length and format_key_token(*parts) == token
+    is_whole = len(parts) == length and format_key_token(*parts) == token
     if not (is_whole and all(_KEY_PART.fullmatch(part) for part in parts)):
         raise _not_ours(token)
     return tuple(parts)

@@ -1,8 +1,8 @@
 """The rules of the allow-list, as functions over its rows: what may be added, and what may be removed.
 
 A certificate is added once. One that was removed stays denied for ever, as its row and its signed events say; its
-party gets another. A party keeps its role and jurisdiction. The last certificate of an admin cannot be removed: an
-allowed one that is still valid must remain. One with an unknown end does not count.
+party gets another. A party keeps its role, jurisdiction and operator. The last certificate of an admin cannot be
+removed: an allowed one that is still valid must remain. One with an unknown end does not count.
 """
 
 from __future__ import annotations
@@ -16,16 +16,29 @@ from rgs.store.changes import StoreRefusedError
 from rgs.store.interface import PartyRow
 
 ADMIN: Final = "admin"
+OPERATOR: Final = "operator"
+SUPPORT: Final = "support"
 SELECT_CERTIFICATES: Final = (
-    "SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms, c.last_ms FROM certificates c"
-    " JOIN parties p ON p.party = c.party WHERE c.removed_ms IS NULL OR ? ORDER BY c.added_ms, c.fingerprint"
+    "SELECT c.fingerprint, c.party, p.role, p.jurisdiction, c.added_ms, c.removed_ms, c.last_ms, p.operator"
+    " FROM certificates c JOIN parties p ON p.party = c.party WHERE c.removed_ms IS NULL OR ?"
+    " ORDER BY c.added_ms, c.fingerprint"
 )
 """The rows of the list, in the order of `PartyRow`; with True those that were removed, too."""
 
 
-def certificate_of(row: PartyRow) -> tuple[str, int, str, str, str, int | None]:
+def links_key(party: str) -> str:
+    """The key of `meta` with an operator's links."""
+    return f"links/{party}"
+
+
+def party_of(row: PartyRow) -> tuple[str, str, str, int, str]:
+    """The fields of `PartyOn`."""
+    return (row.party, row.role, row.jurisdiction, row.added_ms, row.operator)
+
+
+def certificate_of(row: PartyRow) -> tuple[str, int, str, str, str, int | None, str]:
     """The fields of `CertificateOn`; the end of the validity may be unknown here."""
-    return (row.fingerprint, row.added_ms, row.party, row.role, row.jurisdiction, row.last_ms)
+    return (row.fingerprint, row.added_ms, row.party, row.role, row.jurisdiction, row.last_ms, row.operator)
 
 
 def refused_party(row: PartyRow) -> StoreRefusedError:
@@ -35,7 +48,7 @@ def refused_party(row: PartyRow) -> StoreRefusedError:
 
 def verify_new(row: PartyRow, known: Sequence[PartyRow], field: str = "party") -> None:
     """CertificateKnownError if the list has the certificate, also as a removed one. InvalidFieldError naming `field` if
-    its party is known with another role or jurisdiction.
+    its party is known with another role, jurisdiction or operator.
     """
     for other in known:
         if other.fingerprint == row.fingerprint:
@@ -49,13 +62,39 @@ def verify_new(row: PartyRow, known: Sequence[PartyRow], field: str = "party") -
             raise CertificateKnownError(
                 f"this certificate {known_as}", fingerprint=row.fingerprint, party=other.party, role=other.role
             )
-        if other.party == row.party and (other.role, other.jurisdiction) != (row.role, row.jurisdiction):
+        if other.party == row.party and _terms(other) != _terms(row):
+            named = f" and looks up players of {other.operator or 'all operators'}" * (other.role == SUPPORT)
             raise InvalidFieldError(
-                f"party {row.party} is {other.role} in jurisdiction {other.jurisdiction or '-'} already",
+                f"party {row.party} is {other.role} in jurisdiction {other.jurisdiction or '-'} already{named}",
                 field=field,
-                limit=f"{other.role} {other.jurisdiction}".rstrip(),
-                value=f"{row.role} {row.jurisdiction}".rstrip(),
+                limit=" ".join(filter(None, _terms(other))),
+                value=" ".join(filter(None, _terms(row))),
             )
+
+
+def _terms(row: PartyRow) -> tuple[str, str, str]:
+    """What a party keeps for good."""
+    return row.role, row.jurisdiction, row.operator
+
+
+def verify_scope(role: str, operator: str, known: Sequence[PartyRow]) -> None:
+    """InvalidFieldError if a role that is not support names an operator. NotFoundError if no such operator is known."""
+    if role != SUPPORT:
+        if operator:
+            raise InvalidFieldError(
+                f"only the role {SUPPORT} names an operator, role {role} does not",
+                field="operator",
+                limit="",
+                value=operator[:80],
+            )
+    elif operator:
+        verify_operator(operator, known, field="operator")
+
+
+def verify_operator(party: str, known: Sequence[PartyRow], field: str = "party") -> None:
+    """NotFoundError unless the list has the party as an operator, with a certificate that is allowed."""
+    if not any(row.party == party and row.role == OPERATOR and row.removed_ms is None for row in known):
+        raise NotFoundError(f"no operator {party} is in the allow-list", kind="operator", field=field, party=party)
 
 
 def removable(fingerprint: str, known: Sequence[PartyRow], now_ms: int) -> PartyRow:

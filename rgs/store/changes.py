@@ -17,6 +17,9 @@ from rgs.core.statements import Signer
 from rgs.core.tables.rows import TableRound, TableRow
 from rgs.core.tables.seating import Sitting
 from rgs.ports.regulator import StageReport
+from rgs.store.finals import FinalsRecord
+from rgs.store.free_bets import FreeBetRecord
+from rgs.store.launches import LaunchRecord
 from rgs.store.returns import ReturnsRecord
 from rgs.store.table_records import TableRecord
 
@@ -253,11 +256,12 @@ class PartyOn:
     role: str
     jurisdiction: str
     added_ms: int
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateOn:
-    """A certificate of a party with this role and jurisdiction is allowed. It must be new to the list."""
+    """A certificate of a party with this role, jurisdiction and operator is allowed. It must be new to the list."""
 
     fingerprint: str
     added_ms: int
@@ -265,6 +269,7 @@ class CertificateOn:
     role: str
     jurisdiction: str
     last_ms: int
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +328,13 @@ class TokenDropped:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceFreed:
+    """A session that was never opened gives the operator's reference back: another may be opened with it."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class BalanceReported:
     """The balance that a session's wallet named last. It decides nothing, so the session keeps its version."""
 
@@ -360,14 +372,18 @@ Record = (
     | TokenKept
     | TokenDropped
     | BalanceReported
+    | ReferenceFreed
     | DayAligned
     | ReportsHeld
     | ReportsReleased
     | StagesClosedOut
     | DayClosedOut
     | PlayerErased
+    | FinalsRecord
+    | LaunchRecord
     | ReturnsRecord
     | TableRecord
+    | FreeBetRecord
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from rgs.core.errors import RgsError
 from rgs.core.rounds import Round, RoundStatus
-from rgs.core.statements import KINDS, Signer, format_canonical, leaf_hash, seal_envelope
+from rgs.core.statements import KINDS, Signer, format_canonical, kind_of, leaf_hash, seal_envelope
 from rgs.core.tables.machine import Table
 from rgs.core.values import changed
 from rgs.store.changes import (
@@ -34,8 +34,11 @@ from rgs.store.rows import (
     ROUNDS,
     SESSIONS,
     AnswerRow,
+    DayTotalsAdded,
     PrivateRow,
     SignedRow,
+    TotalsAdded,
+    day_totals_rows,
     totals_row,
 )
 from rgs.store.table_rows import SITTINGS, TABLE_ROUNDS, TABLES
@@ -107,7 +110,7 @@ class Group:
         self._days: dict[tuple[str, str, str], list[int]] = {}
         self.artifacts: list[tuple[Any, ...]] = []
         self.ends: list[tuple[int, str]] = []
-        self.totals: list[tuple[Any, ...]] = []
+        self.totals: list[TotalsAdded] = []
         self.records: list[Record] = []
         self.new_tables: list[tuple[Any, ...]] = []
         self.tables: list[tuple[Any, ...]] = []
@@ -244,7 +247,8 @@ class Group:
             self._count(change.counted)
         if change.report is not None and last is not None:
             self.reports.append(REPORTS.row(replace(change.report, final_hash=last.hash.hex())))
-        if session is not None and change.round is not None and change.round.status is not RoundStatus.OPEN:
+        is_over = change.round is not None and change.round.status is not RoundStatus.OPEN
+        if session is not None and change.round is not None and is_over and not session.is_demo:
             self._end(change.round, session.currency)
         if change.table is not None or change.table_round is not None or change.sitting is not None:
             self._keep_of_table(change, {statement.kind: statement.hash.hex() for statement in signed})
@@ -269,6 +273,10 @@ class Group:
         each other in a circle.
         """
         return [(*key, *self._days[key]) for key in sorted(self._days)]
+
+    def day_totals_rows(self) -> list[DayTotalsAdded]:
+        """What the rounds that end here add to the totals of their operators' days."""
+        return day_totals_rows(self.totals, _worker_of(self.instance))
 
     def _count(self, count: DayCount) -> None:
         operator, currency, day, *sums = DAYS.row(count)
@@ -353,8 +361,14 @@ def window_of(draft: Draft) -> int:
 
 def sign_statement(kind: str, body: dict[str, Any], instance: str, statement_no: int, signer: Signer) -> Signed:
     """Seal a whole body."""
-    envelope = seal_envelope(KINDS[kind].payload_type, format_canonical(body), signer)
+    envelope = seal_envelope(kind_of(kind, body).payload_type, format_canonical(body), signer)
     return Signed(kind, instance, statement_no, leaf_hash(envelope), envelope)
+
+
+def _worker_of(instance: str) -> str:
+    """Node and worker of an instance, without the number of its boot."""
+    node, _, worker = instance.rsplit("-", 2)
+    return f"{node}-{worker}"
 
 
 def tables_moved(changes: Sequence[Change]) -> set[str]:

@@ -13,8 +13,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rgs.core.errors import RgsError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
+from rgs.observe.traces import SpanKind, Tracer
 from rgs.store.changes import (
     Answer,
     Change,
@@ -26,12 +28,21 @@ from rgs.store.changes import (
     SwitchOff,
     VoidProposal,
 )
+from rgs.store.counts import CountReads
+from rgs.store.finals import FinalsReads
+from rgs.store.free_bets import FreeBetReads
+from rgs.store.history_reads import DayTotalsKey as DayTotalsKey  # noqa: PLC0414 - offered here too
+from rgs.store.history_reads import DayTotalsRow as DayTotalsRow  # noqa: PLC0414
+from rgs.store.history_reads import HistoryReads
+from rgs.store.launches import LaunchReads
 from rgs.store.memory import Memory
 from rgs.store.outbox import OutboxReads
 from rgs.store.returns import ReturnsReads
 from rgs.store.rows import LARGE_WINS, LATCHES, ROUNDS, SESSIONS, SWITCHES, TOTALS, VOIDS
+from rgs.store.support_reads import SupportReads
 from rgs.store.table_reads import TableReads
 from rgs.store.table_rows import OF_OPERATOR_SEATS
+from rgs.store.tables import ROW_MAX as ROW_MAX  # noqa: PLC0414 - offered here too
 from rgs.store.tables import Table
 from rgs.store.writer import Writer
 
@@ -39,8 +50,6 @@ RECOVERING = "recovering"
 """Key of `meta` for a recovery that is under way: its value is the store epoch that ends, else empty."""
 LOG_EPOCH = "log_epoch"
 """Key of `meta` with the store epoch in the log's default origin, once a recovery has begun another epoch."""
-ROW_MAX = 1 << 62
-"""Row numbers stay below it (`rgs.store.numbers`), and so does every position in a page token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,8 @@ class PartyRow:
     removed_ms: int | None
     last_ms: int | None = None
     """The end of its validity; None where it was added before schema 5."""
+    operator: str = ""
+    """Whose players a party of the role support may look up; empty: those of all operators."""
 
 
 INSTANCES: Final = Table("instances", InstanceRow)
@@ -152,7 +163,10 @@ def _statement_from(row: Any) -> StatementRow:
     return StatementRow(*(*row[:-1], row[-1] or b""))
 
 
-class StoreReads(OutboxReads, ReturnsReads, TableReads):
+class StoreReads(
+    CountReads, FinalsReads, FreeBetReads, HistoryReads, LaunchReads, OutboxReads, ReturnsReads, SupportReads,
+    TableReads,
+):  # fmt: skip
     """What may be read, beside a server too (`open_reads`): the queries, once for both databases. StoreError where the
     database does not answer.
     """
@@ -254,39 +268,6 @@ class StoreReads(OutboxReads, ReturnsReads, TableReads):
         rows = await self._rows(query, *values, wanted.game, wanted.game, limit)
         return [TotalsRow(TotalsKey(*row[:5]), *row[5:]) for row in rows]
 
-    # --- lists ----------------------------------------------------------------------------------------------------
-
-    async def sessions_of(
-        self, operator: str, player: str, *, open_only: bool, before: int, limit: int
-    ) -> list[tuple[int, Session]]:
-        """An operator's sessions, newest first, with row numbers; those below row `before` (0: from the newest)."""
-        if player and open_only:
-            where = "WHERE operator = ? AND player = ? AND id < ? AND status <> 'closed'"
-        elif player:
-            where = "WHERE operator = ? AND player = ? AND id < ?"
-        elif open_only:
-            where = "WHERE operator = ? AND id < ? AND status <> 'closed'"
-        else:
-            where = "WHERE operator = ? AND id < ?"
-        before = before or ROW_MAX
-        values = (operator, player, before, limit) if player else (operator, before, limit)
-        return await self._numbered(SESSIONS, where + " ORDER BY id DESC LIMIT ?", *values)
-
-    async def rounds_ended(
-        self, operator: str, player: str, *, before: tuple[int, int], limit: int
-    ) -> list[tuple[int, Round]]:
-        """A player's ended rounds, last ended first, below (end time, row number)."""
-        where = (
-            "WHERE operator = ? AND player = ? AND end_ms > 0 AND (end_ms, id) < (?, ?)"
-            " ORDER BY end_ms DESC, id DESC LIMIT ?"
-        )
-        return await self._numbered(ROUNDS, where, operator, player, *before, limit)
-
-    async def rounds_started(self, operator: str, player: str, first_ms: int, last_ms: int, limit: int) -> list[Round]:
-        """A player's rounds that started within the two times, ends included."""
-        where = "WHERE operator = ? AND player = ? AND start_ms BETWEEN ? AND ? ORDER BY start_ms LIMIT ?"
-        return await self._found(ROUNDS, where, operator, player, first_ms, last_ms, limit)
-
     async def any_session_open(self) -> bool:
         """Whether a chain of some session has not come to its session_close."""
         query = "SELECT 1 FROM sessions WHERE status <> 'closed' AND link_no > 0 LIMIT 1"
@@ -369,6 +350,10 @@ class Store(StoreReads):
         self.writer = writer
         self.on_failure: Callable[[StoreError], None] = lambda _: None
         """Called with every commit that the store could not do."""
+        self.on_committed: Callable[[Change], None] = lambda _: None
+        """Called with every change that is durable now, in its caller's context. It must not wait and not raise."""
+        self.tracer: Tracer | None = None
+        """Makes a span of each commit of a call that is traced."""
         self._memory = Memory()
 
     def follow(self, now_ms: Callable[[], int]) -> None:
@@ -397,12 +382,25 @@ class Store(StoreReads):
         """
         self._memory.forget(change)
         try:
-            signed = await self.writer.commit(change)
+            signed = await (self.writer.commit(change) if self.tracer is None else self._traced(self.tracer, change))
         except StoreError as error:
             self.on_failure(error)
             raise
         self._memory.keep(change, signed)
+        self.on_committed(change)
         return signed
+
+    async def _traced(self, tracer: Tracer, change: Change) -> tuple[Signed, ...]:
+        with tracer.inner("store commit", SpanKind.INTERNAL) as span:
+            try:
+                signed = await self.writer.commit(change)
+            except RgsError as error:
+                if span is not None:
+                    span.reason = error.reason
+                raise
+            if span is not None:
+                span.reason = "OK"
+            return signed
 
     def _verify_answering(self) -> None:
         """StoreError while a commit of this process is stuck, where what is in memory may then be out of date."""
@@ -432,14 +430,15 @@ class Store(StoreReads):
 
     @abstractmethod
     async def forget_answers(self, now_ms: int, before_ms: int) -> int:
-        """Drop stored answers from before a time, a part of them or a whole day's, and make room for those of the next
-        days. None that is younger than `now_ms - before_ms` by the database's own clock is dropped. One process calls
-        it now and then. 0: there is nothing more to drop.
-        """
+        """Drop some answers from before a time, none younger than `now_ms - before_ms` by the database's own clock."""
 
     @abstractmethod
     async def forget_chat(self, before_ms: int) -> int:
-        """Drop lines of chat from before a time, a bounded number; how many. 0: there is nothing more to drop."""
+        """Drop lines of chat from before a time, a bounded number; how many."""
+
+    @abstractmethod
+    async def forget_launches(self, before_ms: int) -> int:
+        """The same of launches."""
 
     # --- many processes over one store; a file has one, which leads everything and hears nothing --------------------
 
@@ -467,9 +466,7 @@ class Store(StoreReads):
 
 
 class Parties(ABC):
-    """The allow-list over a connection of its own. `rgs party …` changes it while servers run, which notice by the
-    counter. A certificate that is removed keeps its row, with the time.
-    """
+    """The allow-list, over a connection of its own: servers notice a change by the counter. Removed rows stay."""
 
     @abstractmethod
     async def changes(self) -> int:
@@ -493,6 +490,10 @@ class Parties(ABC):
     @abstractmethod
     async def remove(self, fingerprint: str, removed_ms: int) -> None:
         """Deny a certificate from now on; what `rgs.store.allowed.removable` raises."""
+
+    @abstractmethod
+    async def set_links(self, party: str, links: str) -> None:
+        """Keep the links of an operator (`rgs.core.links`); what `rgs.store.allowed.verify_operator` raises."""
 
     @abstractmethod
     async def close(self) -> None: ...

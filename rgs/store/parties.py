@@ -8,8 +8,18 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from rgs.store.allowed import SELECT_CERTIFICATES, certificate_of, refused_party, removable, verify_new
-from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, PartyOn
+from rgs.store.allowed import (
+    SELECT_CERTIFICATES,
+    certificate_of,
+    links_key,
+    party_of,
+    refused_party,
+    removable,
+    verify_new,
+    verify_operator,
+    verify_scope,
+)
+from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, MetaSet, PartyOn
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.rows import RECORD_SQL
 from rgs.store.sqlite.store import open_verified, transaction
@@ -29,7 +39,8 @@ class SqliteParties(Parties):
         try:
             with transaction(self._db):
                 verify_new(row, await self.all())
-                self._db.execute(RECORD_SQL[PartyOn], (row.party, row.role, row.jurisdiction, row.added_ms))
+                verify_scope(row.role, row.operator, await self.all())
+                self._db.execute(RECORD_SQL[PartyOn], party_of(row))
                 if self._db.execute(RECORD_SQL[CertificateOn], certificate_of(row)).rowcount != 1:
                     raise refused_party(row)
                 self._db.execute(RECORD_SQL[AllowListChanged])
@@ -40,6 +51,12 @@ class SqliteParties(Parties):
         with transaction(self._db):
             removable(fingerprint, await self.all(), removed_ms)
             self._db.execute(RECORD_SQL[CertificateOff], (removed_ms, fingerprint))
+            self._db.execute(RECORD_SQL[AllowListChanged])
+
+    async def set_links(self, party: str, links: str) -> None:
+        with transaction(self._db):
+            verify_operator(party, await self.all())
+            self._db.execute(RECORD_SQL[MetaSet], (links_key(party), links))
             self._db.execute(RECORD_SQL[AllowListChanged])
 
     async def close(self) -> None:

@@ -185,6 +185,7 @@ class BookComparison:
             self._run(sql.TICKETS_TAKE, clocks)
             self._run(sql.ROUNDS_TAKE, clocks)
         if terms.receipts:
+            self._run(sql.RECEIPTS_OF_PLAY_MONEY)
             self._run(sql.RECEIPTS_TAKE)
         self._run(sql.PARTICIPATIONS, period)
 

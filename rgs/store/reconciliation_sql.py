@@ -36,6 +36,7 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "transfers": _columns(facts.SignedTransfer),
     "seats": _columns(facts.SeatFact),
     "sessions": _columns(facts.SessionFact),
+    "play_money": {"session_id": "VARCHAR"},
     "wallet": _columns(facts.WalletRow),
     "receipts": _columns(facts.ReceiptRow, but=_JOINED),
     "r_sessions": _columns(facts.RegulatorSessionRow, but=("closes", "closed_ms")),
@@ -151,7 +152,7 @@ MONEY_JOIN: Final = """CREATE TABLE joined AS
         AND w.status = 'accepted' AND l.is_sound
         AND (l.operator = w.operator OR l.operator = '' OR w.operator = '')
         AND (w.reference = '' OR w.reference = l.reference
-            OR (l.source = 'transfer' AND w.reference = l.session_id))
+            OR (l.source IN ('transfer', 'free_bet') AND w.reference = l.session_id))
         AND w.time_ms BETWEEN l.begun_ms - $clock_limit_ms AND l.time_ms + $clock_limit_ms
         AND (l.time_ms >= $from_ms AND l.time_ms < $to_ms) = (w.time_ms >= $from_ms AND w.time_ms < $to_ms)
         THEN NULL ELSE coalesce(l.transaction_id, w.transaction_id) END AS key, count(*) AS n
@@ -217,6 +218,7 @@ SELECT_STAGES: Final = """SELECT (regulator_participation_id, r.round_no), r.*,
     FROM r_stages r WHERE (regulator_participation_id, r.round_no) IN (SELECT (participation, round_no) FROM rounds)
         AND regulator_session_id NOT IN (SELECT regulator_session_id FROM unknown)
     ORDER BY regulator_participation_id, r.round_no, time_ms, opening, final, staked_minor, returned_minor"""
+RECEIPTS_OF_PLAY_MONEY: Final = "DELETE FROM receipts WHERE session_id IN (SELECT session_id FROM play_money)"
 RECEIPTS_TAKE: Final = """INSERT INTO opened
     SELECT coalesce(s.session_id, r.session_id), coalesce(s.round_no, r.round_no)
     FROM seats s FULL JOIN receipts r ON s.session_id = r.session_id AND s.round_no = r.round_no

@@ -15,6 +15,7 @@ from rgs.core.tables.seating import Sitting
 from rgs.ports.regulator import StageReport
 from rgs.store import rows
 from rgs.store.changes import DayCount, Operation
+from rgs.store.free_bets import GrantRenewed
 from rgs.store.table_records import TableConfigKept
 from rgs.store.table_rows import SITTINGS, TABLE_ROUNDS, TABLES
 
@@ -24,6 +25,13 @@ END_OPERATIONS: Final = (
 )
 LEAVE: Final = "DELETE FROM sittings WHERE session_id = ?"
 SEATS_SIGNED: Final = "UPDATE table_rounds SET seats_ms = ?2 WHERE round_id = ?1 AND seats_ms < ?2"
+USE_GRANT: Final = "UPDATE free_bets SET status = 'used', round_id = ? WHERE grant_id = ?"
+HOLD_REFERENCE: Final = """
+    UPDATE sessions SET reference_slot = 0 WHERE session_id = ? AND NOT EXISTS (SELECT 1 FROM sessions o
+    WHERE o.operator = sessions.operator AND o.operator_reference = sessions.operator_reference
+    AND o.operator_reference <> '' AND o.reference_slot = 0)
+"""
+"""A new session holds its reference unless another does: they may be from before references had to differ."""
 MARK: Final = (
     "INSERT INTO meta (key, value) SELECT ?, value FROM meta WHERE key = 'store_epoch'"
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -69,6 +77,11 @@ class Import:
     """The operations that opened the new sessions, where their requests are known."""
     owed: list[Operation] = field(default_factory=list)
     """Credits that are signed."""
+    free_bets: dict[str, str] = field(default_factory=dict)
+    """Round -> `campaign:grant_id` of the free bet that paid for it."""
+    grants_used: list[tuple[str, str]] = field(default_factory=list)
+    """(round, grant) of the free bets that were used."""
+    renewed: list[GrantRenewed] = field(default_factory=list)
     operations: list[tuple[str, str]] = field(default_factory=list)
     """(kind of operation that the session's first link in the gap ends, session)."""
     tables: dict[str, TableRow] = field(default_factory=dict)
@@ -99,6 +112,7 @@ class Import:
 
 def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """What has no row number of its own: texts, each with its rows. New sessions and rounds must be there before."""
+    totals = [rows.totals_row(ended, currency) for ended, currency in gap.ended]
     closed = [one for one in gap.sessions.values() if one.status is SessionStatus.CLOSED]
     return [
         (rows.PRIVATES.insert, list(gap.privates)),
@@ -107,12 +121,16 @@ def shared_rows(gap: Import) -> list[tuple[str, list[tuple[Any, ...]]]]:
         (rows.UPDATE_SESSION, [rows.SESSIONS.change(one) for one in gap.sessions.values()]),
         (rows.DROP_TOKEN, [(one.session_id,) for one in closed]),
         (rows.UPDATE_ROUND, [rows.ROUNDS.change(one) for one in gap.rounds.values()]),
-        (rows.INSERT_TOTALS, [rows.totals_row(ended, currency) for ended, currency in gap.ended]),
+        (HOLD_REFERENCE, [(session_id,) for session_id in gap.new_sessions]),
+        (rows.INSERT_TOTALS, list(totals)),
+        (rows.INSERT_DAY_TOTALS, list(rows.day_totals_rows(totals, ""))),
         (rows.INSERT_DAY, [rows.DAYS.row(count) for count in gap.days]),
         (rows.RECORD_SQL[TableConfigKept], [astuple(one) for one in gap.table_configs]),
         (TABLES.upsert(), [TABLES.row(one) for one in gap.tables.values()]),
         (TABLE_ROUNDS.upsert(), [TABLE_ROUNDS.row(one) for one in gap.table_rounds.values()]),
         (SITTINGS.upsert(), [SITTINGS.row(one) for one in gap.sittings.values()]),
         (LEAVE, [(session_id,) for session_id in gap.left]),
+        (USE_GRANT, list(gap.grants_used)),
+        (rows.RECORD_SQL[GrantRenewed], [astuple(one) for one in gap.renewed]),
         (SEATS_SIGNED, [(round_id, time_ms) for round_id, time_ms in gap.seats_ms.items()]),
     ]

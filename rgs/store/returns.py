@@ -72,7 +72,7 @@ RETURNS_ONE_ROW: Final = (TallyKept, StatementsRead, RoundPassedOver, PassedOver
 @dataclass(frozen=True, slots=True)
 class RoundToCount:
     """The next statement. `opening` is a `round_opening`, or the `table_deal` of a round of a table; empty for other
-    kinds. `final` is the `round_final`, empty while the round is open, and at tables.
+    kinds, and for rounds with play money. `final` is the `round_final`, empty while the round is open, and at tables.
     """
 
     statement_no: int
@@ -104,7 +104,8 @@ class ReturnsReads(Queries):
         query = (
             "SELECT o.statement_no, o.round_id, CASE WHEN o.kind = 'round_opening' THEN"
             " COALESCE((SELECT currency FROM sessions WHERE session_id = o.session_id), '') ELSE '' END,"
-            " CASE WHEN o.kind IN ('round_opening', 'table_deal') THEN o.envelope ELSE x'' END,"
+            " CASE WHEN o.kind IN ('round_opening', 'table_deal') AND NOT EXISTS (SELECT 1 FROM sessions"
+            " WHERE session_id = o.session_id AND mode = 'demo') THEN o.envelope ELSE x'' END,"
             " CASE WHEN o.kind = 'round_opening' THEN COALESCE((SELECT f.envelope FROM statements f"
             " WHERE f.round_id = o.round_id AND f.seat_no = o.seat_no AND f.seat_no > 0 AND f.kind = 'round_final'),"
             " x'') ELSE x'' END FROM statements o"

@@ -7,13 +7,19 @@ from the types of the rows (`rgs.store.tables`).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from rgs.core.bet_limits import BetLimits
+from rgs.core.games.types import StakeLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
 from rgs.core.sessions import Session
 from rgs.core.times import format_date
 from rgs.ports.regulator import StageReport
 from rgs.store import changes
+from rgs.store.finals import FINALS_ONE_ROW, FINALS_SQL
+from rgs.store.free_bets import ERASE_FREE_BETS_SQL, FREE_BET_ONE_ROW, FREE_BET_SQL
+from rgs.store.launches import ERASE_LAUNCHES, LAUNCH_CONDITIONS, LAUNCH_SQL
 from rgs.store.returns import RETURNS_ONE_ROW, RETURNS_SQL
 from rgs.store.table_rows import BETS, CONDITIONS, ERASE_TABLE_SQL, TABLE_SQL, dump
 from rgs.store.tables import JsonField, Table
@@ -55,6 +61,21 @@ class AnswerRow(NamedTuple):
     time_ms: int
 
 
+class DayTotalsAdded(NamedTuple):
+    """What is added to a row of `day_totals`; `worker` is the node and worker that adds."""
+
+    operator: str
+    day: str
+    game: str
+    currency: str
+    worker: str
+    rounds: int = 0
+    staked_minor: int = 0
+    returned_minor: int = 0
+    void_rounds: int = 0
+    void_minor: int = 0
+
+
 class TotalsAdded(NamedTuple):
     """What is added to a row of `totals`."""
 
@@ -74,6 +95,14 @@ def _dump_actions(actions: tuple[TakenAction, ...]) -> str:
     return dump([[a.phase, a.action, a.amount_minor, a.time_ms, a.by, a.party, a.request_digest] for a in actions])
 
 
+def _dump_limits(limits: BetLimits) -> str:
+    return dump([[bet, one.min_minor, one.max_minor] for bet, one in limits])
+
+
+def _load_limits(text: str) -> BetLimits:
+    return tuple((bet, StakeLimits(least, most)) for bet, least, most in json.loads(text))
+
+
 SESSIONS: Final = Table(
     "sessions",
     Session,
@@ -81,7 +110,9 @@ SESSIONS: Final = Table(
     fixed=(
         *("operator", "player", "operator_reference", "ruleset_id", "jurisdiction_id", "currency", "open_ms"),
         *("limit_loss_minor", "limit_stake_minor", "limit_duration_ms", "funding", "table_id"),
+        *("mode", "bet_limits", "language", "return_url"),
     ),
+    json={"bet_limits": JsonField(_dump_limits, _load_limits)},
     beside=("wallet_balance_minor", "wallet_credited_minor", "wallet_balance_ms"),  # `BalanceReported` writes them
     prefixes={"limits": "limit_"},
     is_numbered=True,
@@ -93,6 +124,7 @@ ROUNDS: Final = Table(
     fixed=(
         *("session_id", "operator", "player", "ruleset_id", "round_no", "game_code", "instance", "draw_no", "deal"),
         *("commitment", "bets", "balance_before_minor", "start_ms", "opening_hash", "funds_minor", "table_id", "path"),
+        "free_bet",
     ),
     json={
         "bets": BETS,
@@ -106,6 +138,7 @@ ANSWERS: Final = Table("answers", AnswerRow)
 OPERATIONS: Final = Table("operations", changes.Operation)
 REPORTS: Final = Table("stage_reports", StageReport, is_numbered=True)
 TOTALS: Final = Table("totals", TotalsAdded, key=("operator", "day", "player", "game", "currency"))
+DAY_TOTALS: Final = Table("day_totals", DayTotalsAdded, key=("operator", "day", "game", "currency", "worker"))
 DAYS: Final = Table("regulator_days", changes.DayCount, key=("operator", "day", "currency"))
 VOIDS: Final = Table("voids", changes.VoidProposal, key=("round_id",))
 SWITCHES: Final = Table("switches", changes.SwitchOff, key=("scope", "subject"))
@@ -113,6 +146,8 @@ LATCHES: Final = Table("latches", changes.LatchSet)
 LARGE_WINS: Final = Table("large_wins", changes.LargeWin)
 HELD_REPORTS: Final = Table("held_reports", changes.ReportsHeld)
 
+REFERENCE_INDEX: Final = "sessions_by_reference"
+"""Holds each reference of an operator to one session."""
 UPDATE_SESSION: Final = SESSIONS.update()
 UPDATE_ROUND: Final = ROUNDS.update(is_versioned=True)
 INSERT_OPERATION: Final = OPERATIONS.insert + (
@@ -123,6 +158,7 @@ INSERT_OPERATION: Final = OPERATIONS.insert + (
 )
 """An ended operation stays as it is, and its progress never falls: a late note changes nothing."""
 INSERT_TOTALS: Final = TOTALS.insert + TOTALS.adding()
+INSERT_DAY_TOTALS: Final = DAY_TOTALS.insert + DAY_TOTALS.adding()
 INSERT_DAY: Final = DAYS.insert + DAYS.adding()
 INSERT_ARTIFACT: Final = "INSERT INTO artifacts (sha256, name, content) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 END_INSTANCE: Final = "UPDATE instances SET alive = 0, end_ms = ? WHERE instance = ? AND alive = 1"
@@ -151,13 +187,15 @@ ERASE_SQL: Final = (
     "DELETE FROM totals WHERE operator = ? AND player = ?",
     "DELETE FROM switches WHERE scope = 'player' AND subject = ? || '/' || ?",
     *ERASE_TABLE_SQL,
+    *ERASE_FREE_BETS_SQL,
+    ERASE_LAUNCHES,
     """
         DELETE FROM session_tokens WHERE session_id IN
         (SELECT session_id FROM sessions WHERE operator = ? AND player = ?)
     """,
     """
         UPDATE sessions SET player = '', operator_reference = '', regulator_session_id = '',
-        regulator_participation_id = '' WHERE operator = ? AND player = ?
+        regulator_participation_id = '', return_url = '' WHERE operator = ? AND player = ?
     """,
 )
 """What erases a player (ARCHITECTURE 2.14, the erasable private block): private blocks go with their salts, pseudonym
@@ -175,7 +213,7 @@ RECORD_SQL: Final[dict[type, str]] = {
     changes.CertificateOn: """
         INSERT INTO certificates (fingerprint, added_ms, party, last_ms)
         SELECT CAST(?1 AS TEXT), CAST(?2 AS BIGINT), party, CAST(?6 AS BIGINT) FROM parties
-        WHERE party = ?3 AND role = ?4 AND jurisdiction = ?5
+        WHERE party = ?3 AND role = ?4 AND jurisdiction = ?5 AND operator = ?7
     """,
     changes.CertificateOff: """
         UPDATE certificates SET removed_ms = CAST(?1 AS BIGINT) WHERE fingerprint = CAST(?2 AS TEXT)
@@ -203,12 +241,17 @@ RECORD_SQL: Final[dict[type, str]] = {
         "UPDATE sessions SET wallet_balance_minor = ?, wallet_credited_minor = ?, wallet_balance_ms = ?"
         " WHERE session_id = ?"
     ),
+    changes.ReferenceFreed: "UPDATE sessions SET reference_slot = NULL WHERE session_id = ?",
+    **FINALS_SQL,
+    **LAUNCH_SQL,
     **RETURNS_SQL,
     **TABLE_SQL,
+    **FREE_BET_SQL,
 }
 """How the records of a change are written. The fields of a record are the parameters, in order."""
 ONE_ROW: Final = (
-    changes.CertificateOn, changes.CertificateOff, changes.LargeWinReported, *CONDITIONS, *RETURNS_ONE_ROW,
+    changes.CertificateOn, changes.CertificateOff, changes.LargeWinReported, *CONDITIONS, *FINALS_ONE_ROW,
+    *FREE_BET_ONE_ROW, *LAUNCH_CONDITIONS, *RETURNS_ONE_ROW,
 )  # fmt: skip
 """Records that must change exactly one row: otherwise the whole commit is undone."""
 
@@ -218,9 +261,25 @@ def texts_of(record: changes.Record) -> tuple[str, ...]:
     return ERASE_SQL if isinstance(record, changes.PlayerErased) else (RECORD_SQL[type(record)],)
 
 
+def table_of(record: changes.Record) -> str:
+    """The table in which a record did not find its row, as the error of the commit names it."""
+    kinds = {"tables": CONDITIONS, "launches": LAUNCH_CONDITIONS, "free_bets": FREE_BET_ONE_ROW}
+    return next((name for name, kind in kinds.items() if isinstance(record, kind)), "records")
+
+
 def totals_row(round_: Round, currency: str) -> TotalsAdded:
     """What a round that ends adds to the totals of its day."""
     key = (format_date(round_.end_ms), round_.operator, round_.player, round_.ruleset_id, currency)
     if round_.status is RoundStatus.VOID:
         return TotalsAdded(*key, void_rounds=1, void_minor=round_.staked_minor)
     return TotalsAdded(*key, 1, round_.staked_minor, round_.returned_minor)
+
+
+def day_totals_rows(totals: Iterable[TotalsAdded], worker: str) -> list[DayTotalsAdded]:
+    """The same without the players: one row for each day, operator, game and currency, in the order of the key."""
+    sums: dict[tuple[str, str, str, str], list[int]] = {}
+    for row in totals:
+        held = sums.setdefault((row.operator, row.day, row.game, row.currency), [0] * 5)
+        for at, value in enumerate(row[5:]):
+            held[at] += value
+    return [DayTotalsAdded(*key, worker, *sums[key]) for key in sorted(sums)]

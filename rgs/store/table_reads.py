@@ -61,21 +61,6 @@ class TableReads(Queries):
         query = "SELECT table_id, due_ms FROM tables WHERE due_ms > 0 AND due_ms <= ? ORDER BY due_ms, table_id LIMIT ?"
         return [(row[0], row[1]) for row in await self._rows(query, before_ms, limit)]
 
-    async def next_due_ms(self) -> int:
-        """When the next table is to be looked at; 0: none by time."""
-        row = await self._row("SELECT due_ms FROM tables WHERE due_ms > 0 ORDER BY due_ms LIMIT 1")
-        return 0 if row is None else int(row[0])
-
-    async def table_config(self, sha256: str) -> bytes:
-        """The canonical form of a configuration by its hex SHA-256; empty if there is none."""
-        row = await self._row("SELECT canonical FROM table_configs WHERE sha256 = ?", sha256)
-        return b"" if row is None else bytes(row[0])
-
-    async def table_config_versions(self, table_id: str, limit: int) -> list[tuple[int, str]]:
-        """(version, hex SHA-256) of a table's configurations, newest first."""
-        query = "SELECT version, sha256 FROM table_configs WHERE table_id = ? ORDER BY version DESC LIMIT ?"
-        return [(row[0], row[1]) for row in await self._rows(query, table_id, limit)]
-
     # --- who sits there -------------------------------------------------------------------------------------------
 
     async def sitting(self, session_id: str) -> Sitting | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from rgs.core.games.types import Phase
@@ -16,10 +17,17 @@ from rgs.core.tables.windows import Window, WindowEnd
 from rgs.store import table_records as records
 from rgs.store.tables import JsonField, Table
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+
 
 def dump(value: object) -> str:
     """Compact JSON, as it stands in a column."""
-    return json.dumps(value, separators=(",", ":"))
+    return _ENCODER.encode(value)
+
+
+@lru_cache(maxsize=1024)  # the same stakes come again and again
+def _dump_bets(bets: tuple[tuple[str, int], ...]) -> str:
+    return dump(bets)
 
 
 def _dump_optional(value: StrEnum | None) -> str:
@@ -36,7 +44,7 @@ def _load_windows(text: str) -> tuple[Window, ...]:
     )
 
 
-BETS: Final = JsonField(dump, lambda text: tuple((bet, amount) for bet, amount in json.loads(text)))
+BETS: Final = JsonField(_dump_bets, lambda text: tuple((bet, amount) for bet, amount in json.loads(text)))
 
 TABLES: Final = Table(
     "tables",

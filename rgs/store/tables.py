@@ -14,6 +14,8 @@ from typing import Any, Final, Generic, TypeVar, get_type_hints
 
 Row = Sequence[Any]
 _Kind = TypeVar("_Kind")
+ROW_MAX: Final = 1 << 62
+"""Row numbers stay below it (`rgs.store.numbers`), and so does every position in a page token."""
 _TYPES: Final = {int: "bigint", bool: "bigint", bytes: "bytea"}
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from rgs.observe.histogram import LATENCY_S, SIZES, Histogram
 from rgs.store.changes import Change, Signed, StoreError, StoreUnknownError
 
 GROUP_MAX = 32
@@ -58,6 +59,10 @@ class Writer:
         self._closed = False
         self.groups = 0
         self.changes = 0
+        self.group_sizes = Histogram(SIZES)
+        self.group_times = Histogram(LATENCY_S)
+        """Of the groups that have ended: their changes, and the seconds that their commits took."""
+        self._begun_s = 0.0
 
     async def commit(self, change: Change) -> tuple[Signed, ...]:
         """Durable when this returns. A cancelled caller does not undo the commit. StoreError after `close`, and while
@@ -115,6 +120,7 @@ class Writer:
         self.groups += 1
         self.changes += len(group)
         self._group = group
+        self._begun_s = loop.time()
         self._overdue = loop.call_later(COMMIT_WAIT_S, self._give_up)
         changes = [change for change, _ in group]
         job: asyncio.Future[Sequence[CommitOutcome]]
@@ -151,6 +157,8 @@ class Writer:
     ) -> None:
         self._committing = 0
         self._group, self.is_stuck = [], False
+        self.group_sizes.observe(len(group))
+        self.group_times.observe(loop.time() - self._begun_s)
         if self._overdue is not None:
             self._overdue.cancel()
         # Changes that came while this group was committed belong to the same load.

@@ -95,6 +95,7 @@ class SetSwitchRequest(_message.Message):
     PLAYER_FIELD_NUMBER: _builtins.int
     ENABLED_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     scope: Global___SwitchScope.ValueType
     operator: _builtins.str
@@ -104,6 +105,8 @@ class SetSwitchRequest(_message.Message):
     enabled: _builtins.bool
     reason: _builtins.str
     """A code, UPPER_SNAKE."""
+    dry_run: _builtins.bool
+    """Check it all and change nothing: the answer has no statement."""
     def __init__(
         self,
         *,
@@ -114,10 +117,11 @@ class SetSwitchRequest(_message.Message):
         player: _builtins.str = ...,
         enabled: _builtins.bool = ...,
         reason: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["enabled", b"enabled", "game", b"game", "operator", b"operator", "player", b"player", "reason", b"reason", "request_id", b"request_id", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "enabled", b"enabled", "game", b"game", "operator", b"operator", "player", b"player", "reason", b"reason", "request_id", b"request_id", "scope", b"scope"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -186,12 +190,15 @@ class AddCertificateRequest(_message.Message):
     CERTIFICATE_FIELD_NUMBER: _builtins.int
     JURISDICTION_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     certificate: _builtins.bytes
     """PEM; its one URI names party and role."""
     jurisdiction: _builtins.str
     """Set for operators only."""
     reason: _builtins.str
+    operator: _builtins.str
+    """Set for support only: whose players it may look up. Empty: those of all operators."""
     def __init__(
         self,
         *,
@@ -199,10 +206,11 @@ class AddCertificateRequest(_message.Message):
         certificate: _builtins.bytes = ...,
         jurisdiction: _builtins.str = ...,
         reason: _builtins.str = ...,
+        operator: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificate", b"certificate", "jurisdiction", b"jurisdiction", "reason", b"reason", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificate", b"certificate", "jurisdiction", b"jurisdiction", "operator", b"operator", "reason", b"reason", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -330,10 +338,13 @@ class Certificate(_message.Message):
     ADDED_TIME_FIELD_NUMBER: _builtins.int
     REMOVED_TIME_FIELD_NUMBER: _builtins.int
     END_TIME_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     party: _builtins.str
     role: _builtins.str
     jurisdiction: _builtins.str
+    operator: _builtins.str
+    """Of a support party: whose players it may look up. Empty: those of all operators."""
     @_builtins.property
     def added_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -352,10 +363,11 @@ class Certificate(_message.Message):
         added_time: _timestamp_pb2.Timestamp | None = ...,
         removed_time: _timestamp_pb2.Timestamp | None = ...,
         end_time: _timestamp_pb2.Timestamp | None = ...,
+        operator: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["added_time", b"added_time", "end_time", b"end_time", "removed_time", b"removed_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_time", b"added_time", "end_time", b"end_time", "fingerprint", b"fingerprint", "jurisdiction", b"jurisdiction", "party", b"party", "removed_time", b"removed_time", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_time", b"added_time", "end_time", b"end_time", "fingerprint", b"fingerprint", "jurisdiction", b"jurisdiction", "operator", b"operator", "party", b"party", "removed_time", b"removed_time", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -570,9 +582,12 @@ class ProposeVoidRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ROUND_IDS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     reason: _builtins.str
     """A code, UPPER_SNAKE; DECK_UNRECOVERABLE only where the deck cannot be opened."""
+    dry_run: _builtins.bool
+    """Check it all and change nothing: the results have no statements."""
     @_builtins.property
     def round_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """1 to 100 rounds."""
@@ -583,10 +598,11 @@ class ProposeVoidRequest(_message.Message):
         request_id: _builtins.str = ...,
         round_ids: _abc.Iterable[_builtins.str] | None = ...,
         reason: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "request_id", b"request_id", "round_ids", b"round_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "reason", b"reason", "request_id", b"request_id", "round_ids", b"round_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -618,7 +634,10 @@ class ApproveVoidRequest(_message.Message):
 
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ROUND_IDS_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
+    dry_run: _builtins.bool
+    """Check it all and change nothing: the results have no statements."""
     @_builtins.property
     def round_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -626,10 +645,11 @@ class ApproveVoidRequest(_message.Message):
         *,
         request_id: _builtins.str = ...,
         round_ids: _abc.Iterable[_builtins.str] | None = ...,
+        dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "round_ids", b"round_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "request_id", b"request_id", "round_ids", b"round_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -665,12 +685,19 @@ class VoidResult(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     STATEMENT_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
+    STAKED_MINOR_FIELD_NUMBER: _builtins.int
+    CURRENCY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     status: _common_pb2.RoundStatus.ValueType
     statement: _builtins.bytes
     """The event of the proposal, or the final of the void."""
     refusal: _builtins.str
     """UPPER_SNAKE, empty where it was done."""
+    staked_minor: _builtins.int
+    """Of a dry run that is not refused: the stakes so far, which come back, and the reason of the void."""
+    currency: _builtins.str
+    reason: _builtins.str
     def __init__(
         self,
         *,
@@ -678,10 +705,13 @@ class VoidResult(_message.Message):
         status: _common_pb2.RoundStatus.ValueType = ...,
         statement: _builtins.bytes = ...,
         refusal: _builtins.str = ...,
+        staked_minor: _builtins.int = ...,
+        currency: _builtins.str = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "round_id", b"round_id", "statement", b"statement", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "reason", b"reason", "refusal", b"refusal", "round_id", b"round_id", "staked_minor", b"staked_minor", "statement", b"statement", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -46,7 +46,9 @@ class Statement(_message.Message):
     """Canonical JSON {"block":…,"salt":…}, empty where there is none or it is not for this party."""
     @_builtins.property
     def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Of a seat_opening: its path to the root over the seats, hashes of 32 bytes, the sibling of the leaf first."""
+        """Of a seat_opening, and of a seat_final in WatchFinals: the seat's path to the root over the seats, hashes of 32 bytes,
+        the sibling of the leaf first.
+        """
 
     def __init__(
         self,

@@ -100,6 +100,47 @@ class Game(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class NamesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class RulesByLanguageEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___RulesText: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___RulesText | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     RULESET_FIELD_NUMBER: _builtins.int
     FAMILY_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
@@ -112,6 +153,9 @@ class Game(_message.Message):
     RETURNS_FIELD_NUMBER: _builtins.int
     CANONICAL_FIELD_NUMBER: _builtins.int
     CURRENCY_FIELD_NUMBER: _builtins.int
+    CURRENCY_EXPONENT_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    RULES_BY_LANGUAGE_FIELD_NUMBER: _builtins.int
     family: _builtins.str
     """"ultimate_texas_holdem" or "casino_holdem"."""
     name: _builtins.str
@@ -123,6 +167,8 @@ class Game(_message.Message):
     canonical: _builtins.bytes
     """The canonical form whose SHA-256 is the ruleset's hash."""
     currency: _builtins.str
+    currency_exponent: _builtins.int
+    """Decimal places of the currency's major unit: 2 for EUR, where 100 minor units are 1.00. 0 where `currency` is empty."""
     @_builtins.property
     def ruleset(self) -> _common_pb2.RulesRef:
         """`ruleset.id` names the game: OpenSession and all other messages have it in their field `game`."""
@@ -135,6 +181,14 @@ class Game(_message.Message):
     def rules(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def returns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReturnFigure]: ...
+    @_builtins.property
+    def names(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Name by language, in every language of GetTexts."""
+
+    @_builtins.property
+    def rules_by_language(self) -> _containers.MessageMap[_builtins.str, Global___RulesText]:
+        """`rules` by language."""
+
     def __init__(
         self,
         *,
@@ -150,29 +204,79 @@ class Game(_message.Message):
         returns: _abc.Iterable[Global___ReturnFigure] | None = ...,
         canonical: _builtins.bytes = ...,
         currency: _builtins.str = ...,
+        currency_exponent: _builtins.int = ...,
+        names: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        rules_by_language: _abc.Mapping[_builtins.str, Global___RulesText] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["canonical", b"canonical", "currency", b"currency", "dealer_qualifies_with", b"dealer_qualifies_with", "family", b"family", "limits", b"limits", "name", b"name", "paytables", b"paytables", "returns", b"returns", "rules", b"rules", "ruleset", b"ruleset", "seats_max", b"seats_max", "table_only", b"table_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["canonical", b"canonical", "currency", b"currency", "currency_exponent", b"currency_exponent", "dealer_qualifies_with", b"dealer_qualifies_with", "family", b"family", "limits", b"limits", "name", b"name", "names", b"names", "paytables", b"paytables", "returns", b"returns", "rules", b"rules", "rules_by_language", b"rules_by_language", "ruleset", b"ruleset", "seats_max", b"seats_max", "table_only", b"table_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Game: _TypeAlias = Game  # noqa: Y015
 
 @_typing.final
+class RulesText(_message.Message):
+    """The rules of a game in one language, sentence by sentence."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SENTENCES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sentences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        sentences: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sentences", b"sentences"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RulesText: _TypeAlias = RulesText  # noqa: Y015
+
+@_typing.final
 class BetLimits(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class NamesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     BET_FIELD_NUMBER: _builtins.int
     MIN_MINOR_FIELD_NUMBER: _builtins.int
     MAX_MINOR_FIELD_NUMBER: _builtins.int
     STEP_MINOR_FIELD_NUMBER: _builtins.int
     REQUIRED_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
     bet: _builtins.str
     min_minor: _builtins.int
     max_minor: _builtins.int
     step_minor: _builtins.int
     required: _builtins.bool
+    @_builtins.property
+    def names(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The bet's name by language, in the game's own words."""
+
     def __init__(
         self,
         *,
@@ -181,10 +285,11 @@ class BetLimits(_message.Message):
         max_minor: _builtins.int = ...,
         step_minor: _builtins.int = ...,
         required: _builtins.bool = ...,
+        names: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "max_minor", b"max_minor", "min_minor", b"min_minor", "required", b"required", "step_minor", b"step_minor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "max_minor", b"max_minor", "min_minor", b"min_minor", "names", b"names", "required", b"required", "step_minor", b"step_minor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -194,20 +299,46 @@ Global___BetLimits: _TypeAlias = BetLimits  # noqa: Y015
 class Paytable(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class NamesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     BET_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
     bet: _builtins.str
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[Global___PaytableRow]: ...
+    @_builtins.property
+    def names(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The bet's name by language, in the game's own words."""
+
     def __init__(
         self,
         *,
         bet: _builtins.str = ...,
         rows: _abc.Iterable[Global___PaytableRow] | None = ...,
+        names: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "names", b"names", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -219,19 +350,46 @@ class PaytableRow(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class NamesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     CATEGORY_FIELD_NUMBER: _builtins.int
     PAYS_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
     category: _builtins.str
+    """"full_house", or with a rank "pair:A": a pair of aces and better, up to the row above."""
     pays: _builtins.str
+    @_builtins.property
+    def names(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The row's name by language."""
+
     def __init__(
         self,
         *,
         category: _builtins.str = ...,
         pays: _builtins.str = ...,
+        names: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["category", b"category", "pays", b"pays"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["category", b"category", "names", b"names", "pays", b"pays"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -243,24 +401,899 @@ class ReturnFigure(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class NamesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     PERCENT_FIELD_NUMBER: _builtins.int
     BASIS_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     percent: _builtins.str
     basis: _builtins.str
     """"published" until an exact certificate for this ruleset's hash exists."""
+    @_builtins.property
+    def names(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """`name` by language."""
+
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         percent: _builtins.str = ...,
         basis: _builtins.str = ...,
+        names: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["basis", b"basis", "name", b"name", "percent", b"percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["basis", b"basis", "name", b"name", "names", b"names", "percent", b"percent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReturnFigure: _TypeAlias = ReturnFigure  # noqa: Y015
+
+@_typing.final
+class GetTermsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTermsRequest: _TypeAlias = GetTermsRequest  # noqa: Y015
+
+@_typing.final
+class GetTermsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TERMS_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def terms(self) -> Global___Terms: ...
+    @_builtins.property
+    def links(self) -> Global___OperatorLinks: ...
+    def __init__(
+        self,
+        *,
+        terms: Global___Terms | None = ...,
+        links: Global___OperatorLinks | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["links", b"links", "terms", b"terms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["links", b"links", "terms", b"terms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTermsResponse: _TypeAlias = GetTermsResponse  # noqa: Y015
+
+@_typing.final
+class Terms(_message.Message):
+    """What the operator's jurisdiction demands of every session, as it is today. A session keeps the version that it was
+    opened under (`SessionView.jurisdiction`).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JURISDICTION_FIELD_NUMBER: _builtins.int
+    CURRENCIES_FIELD_NUMBER: _builtins.int
+    MIN_ROUND_INTERVAL_MS_FIELD_NUMBER: _builtins.int
+    INACTIVITY_MS_FIELD_NUMBER: _builtins.int
+    FINISH_AFTER_MS_FIELD_NUMBER: _builtins.int
+    HISTORY_ROUNDS_FIELD_NUMBER: _builtins.int
+    TABLES_MAX_FIELD_NUMBER: _builtins.int
+    EARLY_CLOSE_ALLOWED_FIELD_NUMBER: _builtins.int
+    REGULATOR_IDS_REQUIRED_FIELD_NUMBER: _builtins.int
+    PARTICIPATION_REQUIRED_FIELD_NUMBER: _builtins.int
+    FUNDING_FIELD_NUMBER: _builtins.int
+    RETURN_FLOOR_PERCENT_FIELD_NUMBER: _builtins.int
+    LANGUAGES_FIELD_NUMBER: _builtins.int
+    REALITY_CHECK_MS_FIELD_NUMBER: _builtins.int
+    LIMIT_RAISE_DELAY_MS_FIELD_NUMBER: _builtins.int
+    FREE_BETS_ALLOWED_FIELD_NUMBER: _builtins.int
+    DEMO_ALLOWED_FIELD_NUMBER: _builtins.int
+    REPEAT_ALLOWED_FIELD_NUMBER: _builtins.int
+    SKIP_ANIMATIONS_ALLOWED_FIELD_NUMBER: _builtins.int
+    min_round_interval_ms: _builtins.int
+    """Pace: the least time between the starts of two rounds; 0: none."""
+    inactivity_ms: _builtins.int
+    """After so long without play no round may be started and nothing bought."""
+    finish_after_ms: _builtins.int
+    """After so long without a decision a round is finished by the ruleset's default decisions."""
+    history_rounds: _builtins.int
+    """So many rounds of a player's history are kept at least (RULEBOOK R-5)."""
+    tables_max: _builtins.int
+    """At how many tables a player may be at once; 0: at none (RULEBOOK T-4)."""
+    early_close_allowed: _builtins.bool
+    """Whether a table's decision window may end early, when everybody has decided."""
+    regulator_ids_required: _builtins.bool
+    """Whether both ids of the regulator are needed before play (RULEBOOK R-1)."""
+    participation_required: _builtins.bool
+    """Whether sessions need a right of participation; else they may be funded bet by bet, too."""
+    funding: _common_pb2.Funding.ValueType
+    """How sessions of the calling operator are funded."""
+    return_floor_percent: _builtins.str
+    """The least return of a game, "90.00"; "0.00": none."""
+    reality_check_ms: _builtins.int
+    """After each such time of play a player is told how long it was and what was lost; 0: never."""
+    limit_raise_delay_ms: _builtins.int
+    """A limit that a player raises takes effect after so long; one that a player lowers, at once."""
+    free_bets_allowed: _builtins.bool
+    """Whether the operator may grant stakes."""
+    demo_allowed: _builtins.bool
+    """Whether there is play money beside real money."""
+    repeat_allowed: _builtins.bool
+    """Whether one key may place the last bets again."""
+    skip_animations_allowed: _builtins.bool
+    """Whether the showing of a result may be cut short."""
+    @_builtins.property
+    def jurisdiction(self) -> _common_pb2.RulesRef: ...
+    @_builtins.property
+    def currencies(self) -> _containers.RepeatedCompositeFieldContainer[Global___CurrencyTerms]:
+        """The currencies that sessions may have."""
+
+    @_builtins.property
+    def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The languages that the game may be shown in."""
+
+    def __init__(
+        self,
+        *,
+        jurisdiction: _common_pb2.RulesRef | None = ...,
+        currencies: _abc.Iterable[Global___CurrencyTerms] | None = ...,
+        min_round_interval_ms: _builtins.int = ...,
+        inactivity_ms: _builtins.int = ...,
+        finish_after_ms: _builtins.int = ...,
+        history_rounds: _builtins.int = ...,
+        tables_max: _builtins.int = ...,
+        early_close_allowed: _builtins.bool = ...,
+        regulator_ids_required: _builtins.bool = ...,
+        participation_required: _builtins.bool = ...,
+        funding: _common_pb2.Funding.ValueType = ...,
+        return_floor_percent: _builtins.str = ...,
+        languages: _abc.Iterable[_builtins.str] | None = ...,
+        reality_check_ms: _builtins.int = ...,
+        limit_raise_delay_ms: _builtins.int = ...,
+        free_bets_allowed: _builtins.bool = ...,
+        demo_allowed: _builtins.bool = ...,
+        repeat_allowed: _builtins.bool = ...,
+        skip_animations_allowed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["jurisdiction", b"jurisdiction"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currencies", b"currencies", "demo_allowed", b"demo_allowed", "early_close_allowed", b"early_close_allowed", "finish_after_ms", b"finish_after_ms", "free_bets_allowed", b"free_bets_allowed", "funding", b"funding", "history_rounds", b"history_rounds", "inactivity_ms", b"inactivity_ms", "jurisdiction", b"jurisdiction", "languages", b"languages", "limit_raise_delay_ms", b"limit_raise_delay_ms", "min_round_interval_ms", b"min_round_interval_ms", "participation_required", b"participation_required", "reality_check_ms", b"reality_check_ms", "regulator_ids_required", b"regulator_ids_required", "repeat_allowed", b"repeat_allowed", "return_floor_percent", b"return_floor_percent", "skip_animations_allowed", b"skip_animations_allowed", "tables_max", b"tables_max"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Terms: _TypeAlias = Terms  # noqa: Y015
+
+@_typing.final
+class CurrencyTerms(_message.Message):
+    """A currency of a jurisdiction."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CURRENCY_FIELD_NUMBER: _builtins.int
+    EXPONENT_FIELD_NUMBER: _builtins.int
+    PARTICIPATION_CAP_MINOR_FIELD_NUMBER: _builtins.int
+    currency: _builtins.str
+    """ISO 4217."""
+    exponent: _builtins.int
+    """Decimal places of its major unit."""
+    participation_cap_minor: _builtins.int
+    """The most that all purchases of one participation may come to."""
+    def __init__(
+        self,
+        *,
+        currency: _builtins.str = ...,
+        exponent: _builtins.int = ...,
+        participation_cap_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "exponent", b"exponent", "participation_cap_minor", b"participation_cap_minor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CurrencyTerms: _TypeAlias = CurrencyTerms  # noqa: Y015
+
+@_typing.final
+class OperatorLinks(_message.Message):
+    """Pages of the operator that every page of a game links to; empty where the operator has set none (`rgs party links`).
+    Each is an https URL of at most 1,024 bytes.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CASHIER_FIELD_NUMBER: _builtins.int
+    RESPONSIBLE_PLAY_FIELD_NUMBER: _builtins.int
+    HELP_FIELD_NUMBER: _builtins.int
+    cashier: _builtins.str
+    responsible_play: _builtins.str
+    help: _builtins.str
+    def __init__(
+        self,
+        *,
+        cashier: _builtins.str = ...,
+        responsible_play: _builtins.str = ...,
+        help: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cashier", b"cashier", "help", b"help", "responsible_play", b"responsible_play"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperatorLinks: _TypeAlias = OperatorLinks  # noqa: Y015
+
+@_typing.final
+class GetTextsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    language: _builtins.str
+    """"it", "de" or "en". Another one is refused; the error names those that there are."""
+    game: _builtins.str
+    """The `ruleset.id` of a game in ListGames. Empty: what depends on a game is left out."""
+    def __init__(
+        self,
+        *,
+        language: _builtins.str = ...,
+        game: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "language", b"language"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTextsRequest: _TypeAlias = GetTextsRequest  # noqa: Y015
+
+@_typing.final
+class GetTextsResponse(_message.Message):
+    """Texts by code. The keys of enums are their names in the contract ("ACTION_CHECK"). A code without a text, of a newer
+    server, is to be shown as it is.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class BetsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ActionsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class OutcomesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class RowsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class HandsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ResultsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class PhasesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class RoundStatusesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class SessionStatusesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class FundingsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class DecidedByEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class TableStatesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class SeatEndsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class DealerLinesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class UnavailableEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ErrorsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class MalfunctionsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class OperationsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ProgressEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ReturnBasesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class PaysEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class AutomaticActionsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ModesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    LANGUAGES_FIELD_NUMBER: _builtins.int
+    GAME_NAME_FIELD_NUMBER: _builtins.int
+    DEALER_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    BETS_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    NOT_QUALIFIED_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    HANDS_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    PHASES_FIELD_NUMBER: _builtins.int
+    ROUND_STATUSES_FIELD_NUMBER: _builtins.int
+    SESSION_STATUSES_FIELD_NUMBER: _builtins.int
+    FUNDINGS_FIELD_NUMBER: _builtins.int
+    DECIDED_BY_FIELD_NUMBER: _builtins.int
+    TABLE_STATES_FIELD_NUMBER: _builtins.int
+    SEAT_ENDS_FIELD_NUMBER: _builtins.int
+    DEALER_LINES_FIELD_NUMBER: _builtins.int
+    UNAVAILABLE_FIELD_NUMBER: _builtins.int
+    ERRORS_FIELD_NUMBER: _builtins.int
+    MALFUNCTIONS_FIELD_NUMBER: _builtins.int
+    OPERATIONS_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    RETURN_BASES_FIELD_NUMBER: _builtins.int
+    PAYS_FIELD_NUMBER: _builtins.int
+    AUTOMATIC_ACTIONS_FIELD_NUMBER: _builtins.int
+    REALITY_CHECK_FIELD_NUMBER: _builtins.int
+    MODES_FIELD_NUMBER: _builtins.int
+    language: _builtins.str
+    game_name: _builtins.str
+    """These depend on the game; they are empty without one."""
+    dealer: _builtins.str
+    """The game's word for the dealer, as a label."""
+    not_qualified: _builtins.str
+    """The dealer does not qualify."""
+    reality_check: _builtins.str
+    """What a player is told at each reality check (Terms.reality_check_ms). The page puts in how long the session has
+    lasted and its amounts: "{elapsed}", "{staked}", "{returned}", "{net}".
+    """
+    @_builtins.property
+    def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """All languages that there are."""
+
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def bets(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def actions(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def outcomes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def rows(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Rows of paytables, by PaytableRow.category and SettledBet.row."""
+
+    @_builtins.property
+    def hands(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What a hand is called in a sentence, by Hand.category: "a full house"."""
+
+    @_builtins.property
+    def results(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def phases(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def round_statuses(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def session_statuses(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def fundings(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def decided_by(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def table_states(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def seat_ends(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By SeatView.ended."""
+
+    @_builtins.property
+    def dealer_lines(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By ChatLine.code."""
+
+    @_builtins.property
+    def unavailable(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Why a decision is not available, by LegalAction.reason."""
+
+    @_builtins.property
+    def errors(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By the `reason` of an error (docs/errors.md)."""
+
+    @_builtins.property
+    def malfunctions(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By malfunction_code; "" has the text for a code that is not listed. The reason of a void round is such a code, too."""
+
+    @_builtins.property
+    def operations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By PendingOperation.kind, and by its progress."""
+
+    @_builtins.property
+    def progress(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def return_bases(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By ReturnFigure.basis."""
+
+    @_builtins.property
+    def pays(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By PaytableRow.pays, where that is a word: "push", "lost"."""
+
+    @_builtins.property
+    def automatic_actions(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What was decided for a player who did not decide (RULEBOOK T-2); depends on the game."""
+
+    @_builtins.property
+    def modes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What a session is played for, by SessionView.mode."""
+
+    def __init__(
+        self,
+        *,
+        language: _builtins.str = ...,
+        languages: _abc.Iterable[_builtins.str] | None = ...,
+        game_name: _builtins.str = ...,
+        dealer: _builtins.str = ...,
+        rules: _abc.Iterable[_builtins.str] | None = ...,
+        bets: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        actions: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        outcomes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        not_qualified: _builtins.str = ...,
+        rows: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        hands: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        results: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        phases: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        round_statuses: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        session_statuses: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        fundings: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        decided_by: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        table_states: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        seat_ends: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        dealer_lines: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        unavailable: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        errors: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        malfunctions: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        operations: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        progress: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        return_bases: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        pays: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        automatic_actions: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        reality_check: _builtins.str = ...,
+        modes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "automatic_actions", b"automatic_actions", "bets", b"bets", "dealer", b"dealer", "dealer_lines", b"dealer_lines", "decided_by", b"decided_by", "errors", b"errors", "fundings", b"fundings", "game_name", b"game_name", "hands", b"hands", "language", b"language", "languages", b"languages", "malfunctions", b"malfunctions", "modes", b"modes", "not_qualified", b"not_qualified", "operations", b"operations", "outcomes", b"outcomes", "pays", b"pays", "phases", b"phases", "progress", b"progress", "reality_check", b"reality_check", "results", b"results", "return_bases", b"return_bases", "round_statuses", b"round_statuses", "rows", b"rows", "rules", b"rules", "seat_ends", b"seat_ends", "session_statuses", b"session_statuses", "table_states", b"table_states", "unavailable", b"unavailable"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTextsResponse: _TypeAlias = GetTextsResponse  # noqa: Y015

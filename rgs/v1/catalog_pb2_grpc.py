@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class CatalogServiceStub:
-    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds.
+    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds. And what a
+    page needs beside a session: the jurisdiction's values, the operator's links, all texts.
     """
 
     def __init__(self, channel):
@@ -45,10 +46,21 @@ class CatalogServiceStub:
                 request_serializer=rgs_dot_v1_dot_catalog__pb2.GetGameRequest.SerializeToString,
                 response_deserializer=rgs_dot_v1_dot_catalog__pb2.GetGameResponse.FromString,
                 _registered_method=True)
+        self.GetTerms = channel.unary_unary(
+                '/rgs.v1.CatalogService/GetTerms',
+                request_serializer=rgs_dot_v1_dot_catalog__pb2.GetTermsRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_catalog__pb2.GetTermsResponse.FromString,
+                _registered_method=True)
+        self.GetTexts = channel.unary_unary(
+                '/rgs.v1.CatalogService/GetTexts',
+                request_serializer=rgs_dot_v1_dot_catalog__pb2.GetTextsRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_catalog__pb2.GetTextsResponse.FromString,
+                _registered_method=True)
 
 
 class CatalogServiceServicer:
-    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds.
+    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds. And what a
+    page needs beside a session: the jurisdiction's values, the operator's links, all texts.
     """
 
     def ListGames(self, request, context):
@@ -60,6 +72,20 @@ class CatalogServiceServicer:
 
     def GetGame(self, request, context):
         """One game whole.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTerms(self, request, context):
+        """What holds for the calling operator: the values of its jurisdiction, and its links. Refused to other roles.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTexts(self, request, context):
+        """The texts that a page shows for the codes of the contract, in one language.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,6 +104,16 @@ def add_CatalogServiceServicer_to_server(servicer, server):
                     request_deserializer=rgs_dot_v1_dot_catalog__pb2.GetGameRequest.FromString,
                     response_serializer=rgs_dot_v1_dot_catalog__pb2.GetGameResponse.SerializeToString,
             ),
+            'GetTerms': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTerms,
+                    request_deserializer=rgs_dot_v1_dot_catalog__pb2.GetTermsRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_catalog__pb2.GetTermsResponse.SerializeToString,
+            ),
+            'GetTexts': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTexts,
+                    request_deserializer=rgs_dot_v1_dot_catalog__pb2.GetTextsRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_catalog__pb2.GetTextsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'rgs.v1.CatalogService', rpc_method_handlers)
@@ -87,7 +123,8 @@ def add_CatalogServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class CatalogService:
-    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds.
+    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds. And what a
+    page needs beside a session: the jurisdiction's values, the operator's links, all texts.
     """
 
     @staticmethod
@@ -134,6 +171,60 @@ class CatalogService:
             '/rgs.v1.CatalogService/GetGame',
             rgs_dot_v1_dot_catalog__pb2.GetGameRequest.SerializeToString,
             rgs_dot_v1_dot_catalog__pb2.GetGameResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTerms(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.CatalogService/GetTerms',
+            rgs_dot_v1_dot_catalog__pb2.GetTermsRequest.SerializeToString,
+            rgs_dot_v1_dot_catalog__pb2.GetTermsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTexts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.CatalogService/GetTexts',
+            rgs_dot_v1_dot_catalog__pb2.GetTextsRequest.SerializeToString,
+            rgs_dot_v1_dot_catalog__pb2.GetTextsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,7 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class CatalogServiceStub:
-    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds."""
+    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds. And what a
+    page needs beside a session: the jurisdiction's values, the operator's links, all texts.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -37,19 +39,31 @@ class CatalogServiceStub:
     """All shipped games, the table games among them marked."""
     GetGame: _grpc.UnaryUnaryMultiCallable[_catalog_pb2.GetGameRequest, _catalog_pb2.GetGameResponse]
     """One game whole."""
+    GetTerms: _grpc.UnaryUnaryMultiCallable[_catalog_pb2.GetTermsRequest, _catalog_pb2.GetTermsResponse]
+    """What holds for the calling operator: the values of its jurisdiction, and its links. Refused to other roles."""
+    GetTexts: _grpc.UnaryUnaryMultiCallable[_catalog_pb2.GetTextsRequest, _catalog_pb2.GetTextsResponse]
+    """The texts that a page shows for the codes of the contract, in one language."""
 
 @_typing.type_check_only
 class CatalogServiceAsyncStub(CatalogServiceStub):
-    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds."""
+    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds. And what a
+    page needs beside a session: the jurisdiction's values, the operator's links, all texts.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListGames: _aio.UnaryUnaryMultiCallable[_catalog_pb2.ListGamesRequest, _catalog_pb2.ListGamesResponse]  # type: ignore[assignment]
     """All shipped games, the table games among them marked."""
     GetGame: _aio.UnaryUnaryMultiCallable[_catalog_pb2.GetGameRequest, _catalog_pb2.GetGameResponse]  # type: ignore[assignment]
     """One game whole."""
+    GetTerms: _aio.UnaryUnaryMultiCallable[_catalog_pb2.GetTermsRequest, _catalog_pb2.GetTermsResponse]  # type: ignore[assignment]
+    """What holds for the calling operator: the values of its jurisdiction, and its links. Refused to other roles."""
+    GetTexts: _aio.UnaryUnaryMultiCallable[_catalog_pb2.GetTextsRequest, _catalog_pb2.GetTextsResponse]  # type: ignore[assignment]
+    """The texts that a page shows for the codes of the contract, in one language."""
 
 class CatalogServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds."""
+    """What can be played: rules, paytables, limits, returns. Generated from the very data that settles rounds. And what a
+    page needs beside a session: the jurisdiction's values, the operator's links, all texts.
+    """
 
     @_abc_1.abstractmethod
     def ListGames(
@@ -66,5 +80,21 @@ class CatalogServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_catalog_pb2.GetGameResponse, _abc.Awaitable[_catalog_pb2.GetGameResponse]]:
         """One game whole."""
+
+    @_abc_1.abstractmethod
+    def GetTerms(
+        self,
+        request: _catalog_pb2.GetTermsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_catalog_pb2.GetTermsResponse, _abc.Awaitable[_catalog_pb2.GetTermsResponse]]:
+        """What holds for the calling operator: the values of its jurisdiction, and its links. Refused to other roles."""
+
+    @_abc_1.abstractmethod
+    def GetTexts(
+        self,
+        request: _catalog_pb2.GetTextsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_catalog_pb2.GetTextsResponse, _abc.Awaitable[_catalog_pb2.GetTextsResponse]]:
+        """The texts that a page shows for the codes of the contract, in one language."""
 
 def add_CatalogServiceServicer_to_server(servicer: CatalogServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -174,6 +174,26 @@ SESSION_STATUS_OPEN: SessionStatus.ValueType  # 2
 SESSION_STATUS_CLOSED: SessionStatus.ValueType  # 3
 Global___SessionStatus: _TypeAlias = SessionStatus  # noqa: Y015
 
+class _Mode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Mode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MODE_UNSPECIFIED: _Mode.ValueType  # 0
+    MODE_REAL: _Mode.ValueType  # 1
+    MODE_DEMO: _Mode.ValueType  # 2
+
+class Mode(_Mode, metaclass=_ModeEnumTypeWrapper):
+    """What a session is played for. DEMO: play money. Cards and rules are the same; no wallet and no regulator hears of it,
+    and it counts in no total. In a request UNSPECIFIED means REAL.
+    """
+
+MODE_UNSPECIFIED: Mode.ValueType  # 0
+MODE_REAL: Mode.ValueType  # 1
+MODE_DEMO: Mode.ValueType  # 2
+Global___Mode: _TypeAlias = Mode  # noqa: Y015
+
 class _Funding:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -341,10 +361,20 @@ class SettledBet(_message.Message):
     STAKE_MINOR_FIELD_NUMBER: _builtins.int
     RETURNED_MINOR_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
+    ROW_FIELD_NUMBER: _builtins.int
+    CARDS_FIELD_NUMBER: _builtins.int
     bet: _builtins.str
     stake_minor: _builtins.int
     returned_minor: _builtins.int
     result: Global___BetResult.ValueType
+    row: _builtins.str
+    """The row of the bet's paytable that decided it (PaytableRow.category); empty where no paytable was asked: the bet was
+    paid 1:1, returned or lost by the hands alone, or forfeited by a fold.
+    """
+    @_builtins.property
+    def cards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The five cards that met the row: the best five, or the player's first five where the bet looks at these (AA)."""
+
     def __init__(
         self,
         *,
@@ -352,10 +382,12 @@ class SettledBet(_message.Message):
         stake_minor: _builtins.int = ...,
         returned_minor: _builtins.int = ...,
         result: Global___BetResult.ValueType = ...,
+        row: _builtins.str = ...,
+        cards: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "result", b"result", "returned_minor", b"returned_minor", "stake_minor", b"stake_minor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "cards", b"cards", "result", b"result", "returned_minor", b"returned_minor", "row", b"row", "stake_minor", b"stake_minor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -420,6 +452,9 @@ class RoundView(_message.Message):
     ACTIONS_HASH_FIELD_NUMBER: _builtins.int
     PAUSED_FIELD_NUMBER: _builtins.int
     MALFUNCTION_CODE_FIELD_NUMBER: _builtins.int
+    GRANT_ID_FIELD_NUMBER: _builtins.int
+    GRANTED_MINOR_FIELD_NUMBER: _builtins.int
+    RECLAIMED_MINOR_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     game_code: _builtins.str
     """RULEBOOK R-4: "#HH:MM:SS", UTC start time, with "-2" behind a second start in the same second."""
@@ -439,6 +474,13 @@ class RoundView(_message.Message):
     paused: _builtins.bool
     """RULEBOOK R-6: a malfunction is examined; no decision is taken until the round is resumed or void."""
     malfunction_code: _builtins.str
+    grant_id: _builtins.str
+    """The free bet that pays ante and blind, and what it pays; empty and 0 where the player pays all."""
+    granted_minor: _builtins.int
+    reclaimed_minor: _builtins.int
+    """Once the round has ended: what of the granted stakes came back, and goes back to the campaign. The player gets
+    returned_minor - reclaimed_minor.
+    """
     @_builtins.property
     def hole_cards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -498,10 +540,13 @@ class RoundView(_message.Message):
         actions_hash: _builtins.bytes = ...,
         paused: _builtins.bool = ...,
         malfunction_code: _builtins.str = ...,
+        grant_id: _builtins.str = ...,
+        granted_minor: _builtins.int = ...,
+        reclaimed_minor: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "dealer_hand", b"dealer_hand", "end_time", b"end_time", "player_hand", b"player_hand", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "actions_hash", b"actions_hash", "bets", b"bets", "board", b"board", "commitment", b"commitment", "deadline", b"deadline", "dealer_cards", b"dealer_cards", "dealer_hand", b"dealer_hand", "dealer_qualifies", b"dealer_qualifies", "end_time", b"end_time", "game_code", b"game_code", "hole_cards", b"hole_cards", "legal_actions", b"legal_actions", "malfunction_code", b"malfunction_code", "outcome", b"outcome", "paused", b"paused", "phase", b"phase", "player_hand", b"player_hand", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_no", b"round_no", "round_version", b"round_version", "settlement", b"settlement", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "actions_hash", b"actions_hash", "bets", b"bets", "board", b"board", "commitment", b"commitment", "deadline", b"deadline", "dealer_cards", b"dealer_cards", "dealer_hand", b"dealer_hand", "dealer_qualifies", b"dealer_qualifies", "end_time", b"end_time", "game_code", b"game_code", "grant_id", b"grant_id", "granted_minor", b"granted_minor", "hole_cards", b"hole_cards", "legal_actions", b"legal_actions", "malfunction_code", b"malfunction_code", "outcome", b"outcome", "paused", b"paused", "phase", b"phase", "player_hand", b"player_hand", "reclaimed_minor", b"reclaimed_minor", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_no", b"round_no", "round_version", b"round_version", "settlement", b"settlement", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -538,6 +583,33 @@ class SessionLimits(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SessionLimits: _TypeAlias = SessionLimits  # noqa: Y015
+
+@_typing.final
+class BetLimit(_message.Message):
+    """Limits on one bet that a player places, inside the ruleset's and on its step."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BET_FIELD_NUMBER: _builtins.int
+    MIN_MINOR_FIELD_NUMBER: _builtins.int
+    MAX_MINOR_FIELD_NUMBER: _builtins.int
+    bet: _builtins.str
+    min_minor: _builtins.int
+    max_minor: _builtins.int
+    def __init__(
+        self,
+        *,
+        bet: _builtins.str = ...,
+        min_minor: _builtins.int = ...,
+        max_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet", b"bet", "max_minor", b"max_minor", "min_minor", b"min_minor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BetLimit: _TypeAlias = BetLimit  # noqa: Y015
 
 @_typing.final
 class PendingOperation(_message.Message):
@@ -625,6 +697,11 @@ class SessionView(_message.Message):
     WALLET_BALANCE_TIME_FIELD_NUMBER: _builtins.int
     TABLE_FIELD_NUMBER: _builtins.int
     RESERVED_MINOR_FIELD_NUMBER: _builtins.int
+    NEXT_START_TIME_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    BET_LIMITS_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    RETURN_URL_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     status: Global___SessionStatus.ValueType
     game_name: _builtins.str
@@ -667,6 +744,10 @@ class SessionView(_message.Message):
     """The table that the session plays at; empty in solo play."""
     reserved_minor: _builtins.int
     """What is reserved for bets at the table; part of the balance until the round is dealt."""
+    mode: Global___Mode.ValueType
+    language: _builtins.str
+    """As CreateLaunch or OpenSession gave them: how the player is addressed, and where the page leads when it is left."""
+    return_url: _builtins.str
     @_builtins.property
     def ruleset(self) -> Global___RulesRef: ...
     @_builtins.property
@@ -691,6 +772,14 @@ class SessionView(_message.Message):
 
     @_builtins.property
     def wallet_balance_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def next_start_time(self) -> _timestamp_pb2.Timestamp:
+        """When the next round may start by the jurisdiction's pace; unset where it may start now, as far as the pace goes."""
+
+    @_builtins.property
+    def bet_limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___BetLimit]:
+        """The operator's and the player's limits on bets, by bet; a bet without has the ruleset's (or the table's)."""
+
     def __init__(
         self,
         *,
@@ -732,10 +821,15 @@ class SessionView(_message.Message):
         wallet_balance_time: _timestamp_pb2.Timestamp | None = ...,
         table: _builtins.str = ...,
         reserved_minor: _builtins.int = ...,
+        next_start_time: _timestamp_pb2.Timestamp | None = ...,
+        mode: Global___Mode.ValueType = ...,
+        bet_limits: _abc.Iterable[Global___BetLimit] | None = ...,
+        language: _builtins.str = ...,
+        return_url: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "next_start_time", b"next_start_time", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_round_no", b"next_round_no", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "reserved_minor", b"reserved_minor", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "table", b"table", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bet_limits", b"bet_limits", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "language", b"language", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "mode", b"mode", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_round_no", b"next_round_no", "next_start_time", b"next_start_time", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "reserved_minor", b"reserved_minor", "return_url", b"return_url", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "table", b"table", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__loss_left_minor: _TypeAlias = _typing.Literal["loss_left_minor"]  # noqa: Y015
     _WhichOneofArgType__loss_left_minor: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor"]  # noqa: Y015

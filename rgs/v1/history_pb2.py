@@ -26,25 +26,25 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from rgs.v1 import common_pb2 as rgs_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14rgs/v1/history.proto\x12\x06rgs.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13rgs/v1/common.proto\"\\\n\x11ListRoundsRequest\x12\x0e\n\x06player\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x10\n\x08operator\x18\x04 \x01(\t\"S\n\x12ListRoundsResponse\x12$\n\x06rounds\x18\x01 \x03(\x0b\x32\x14.rgs.v1.RoundSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xec\x02\n\x0cRoundSummary\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08round_no\x18\x03 \x01(\x03\x12\x0c\n\x04game\x18\x04 \x01(\t\x12\x11\n\tgame_code\x18\x05 \x01(\t\x12#\n\x06status\x18\x06 \x01(\x0e\x32\x13.rgs.v1.RoundStatus\x12.\n\nstart_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cstaked_minor\x18\t \x01(\x03\x12\x16\n\x0ereturned_minor\x18\n \x01(\x03\x12\x10\n\x08\x63urrency\x18\x0b \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x0c \x01(\t\x12\"\n\x1aregulator_participation_id\x18\r \x01(\t\"\x80\x01\n\x15GetRoundRecordRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x0e\n\x06player\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61te\x18\x03 \x01(\t\x12\x11\n\tgame_code\x18\x04 \x01(\t\x12\x10\n\x08operator\x18\x05 \x01(\t\x12\x12\n\nsession_id\x18\x06 \x01(\t\">\n\x16GetRoundRecordResponse\x12$\n\x07records\x18\x01 \x03(\x0b\x32\x13.rgs.v1.RoundRecord\"\xc2\x01\n\x0bRoundRecord\x12%\n\x07summary\x18\x01 \x01(\x0b\x32\x14.rgs.v1.RoundSummary\x12 \n\x05round\x18\x02 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\x0f\n\x07opening\x18\x03 \x01(\x0c\x12\r\n\x05\x66inal\x18\x04 \x01(\x0c\x12\x0c\n\x04path\x18\x05 \x03(\x0c\x12\x13\n\x0btable_round\x18\x06 \x01(\x0c\x12\x12\n\ntable_deal\x18\x07 \x01(\x0c\x12\x13\n\x0btable_final\x18\x08 \x01(\x0c\x32\xa6\x01\n\x0eHistoryService\x12\x43\n\nListRounds\x12\x19.rgs.v1.ListRoundsRequest\x1a\x1a.rgs.v1.ListRoundsResponse\x12O\n\x0eGetRoundRecord\x12\x1d.rgs.v1.GetRoundRecordRequest\x1a\x1e.rgs.v1.GetRoundRecordResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14rgs/v1/history.proto\x12\x06rgs.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13rgs/v1/common.proto\"\xd2\x01\n\x11ListRoundsRequest\x12\x0e\n\x06player\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x10\n\x08operator\x18\x04 \x01(\t\x12\x11\n\tfirst_day\x18\x05 \x01(\t\x12\x10\n\x08last_day\x18\x06 \x01(\t\x12\x0c\n\x04game\x18\x07 \x01(\t\x12\x12\n\nsession_id\x18\x08 \x01(\t\x12\x11\n\tgame_code\x18\t \x01(\t\x12\x1a\n\x12operator_reference\x18\n \x01(\t\"S\n\x12ListRoundsResponse\x12$\n\x06rounds\x18\x01 \x03(\x0b\x32\x14.rgs.v1.RoundSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xb4\x03\n\x0cRoundSummary\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08round_no\x18\x03 \x01(\x03\x12\x0c\n\x04game\x18\x04 \x01(\t\x12\x11\n\tgame_code\x18\x05 \x01(\t\x12#\n\x06status\x18\x06 \x01(\x0e\x32\x13.rgs.v1.RoundStatus\x12.\n\nstart_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cstaked_minor\x18\t \x01(\x03\x12\x16\n\x0ereturned_minor\x18\n \x01(\x03\x12\x10\n\x08\x63urrency\x18\x0b \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x0c \x01(\t\x12\"\n\x1aregulator_participation_id\x18\r \x01(\t\x12\x0e\n\x06player\x18\x0e \x01(\t\x12\x1a\n\x12operator_reference\x18\x0f \x01(\t\x12\x1a\n\x04mode\x18( \x01(\x0e\x32\x0c.rgs.v1.Mode\"\x80\x01\n\x15GetRoundRecordRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x0e\n\x06player\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61te\x18\x03 \x01(\t\x12\x11\n\tgame_code\x18\x04 \x01(\t\x12\x10\n\x08operator\x18\x05 \x01(\t\x12\x12\n\nsession_id\x18\x06 \x01(\t\">\n\x16GetRoundRecordResponse\x12$\n\x07records\x18\x01 \x03(\x0b\x32\x13.rgs.v1.RoundRecord\"\xd5\x01\n\x0bRoundRecord\x12%\n\x07summary\x18\x01 \x01(\x0b\x32\x14.rgs.v1.RoundSummary\x12 \n\x05round\x18\x02 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\x0f\n\x07opening\x18\x03 \x01(\x0c\x12\r\n\x05\x66inal\x18\x04 \x01(\x0c\x12\x0c\n\x04path\x18\x05 \x03(\x0c\x12\x13\n\x0btable_round\x18\x06 \x01(\x0c\x12\x12\n\ntable_deal\x18\x07 \x01(\x0c\x12\x13\n\x0btable_final\x18\x08 \x01(\x0c\x12\x11\n\tfree_bets\x18\t \x03(\x0c\x32\xa6\x01\n\x0eHistoryService\x12\x43\n\nListRounds\x12\x19.rgs.v1.ListRoundsRequest\x1a\x1a.rgs.v1.ListRoundsResponse\x12O\n\x0eGetRoundRecord\x12\x1d.rgs.v1.GetRoundRecordRequest\x1a\x1e.rgs.v1.GetRoundRecordResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rgs.v1.history_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LISTROUNDSREQUEST']._serialized_start=86
-  _globals['_LISTROUNDSREQUEST']._serialized_end=178
-  _globals['_LISTROUNDSRESPONSE']._serialized_start=180
-  _globals['_LISTROUNDSRESPONSE']._serialized_end=263
-  _globals['_ROUNDSUMMARY']._serialized_start=266
-  _globals['_ROUNDSUMMARY']._serialized_end=630
-  _globals['_GETROUNDRECORDREQUEST']._serialized_start=633
-  _globals['_GETROUNDRECORDREQUEST']._serialized_end=761
-  _globals['_GETROUNDRECORDRESPONSE']._serialized_start=763
-  _globals['_GETROUNDRECORDRESPONSE']._serialized_end=825
-  _globals['_ROUNDRECORD']._serialized_start=828
-  _globals['_ROUNDRECORD']._serialized_end=1022
-  _globals['_HISTORYSERVICE']._serialized_start=1025
-  _globals['_HISTORYSERVICE']._serialized_end=1191
+  _globals['_LISTROUNDSREQUEST']._serialized_start=87
+  _globals['_LISTROUNDSREQUEST']._serialized_end=297
+  _globals['_LISTROUNDSRESPONSE']._serialized_start=299
+  _globals['_LISTROUNDSRESPONSE']._serialized_end=382
+  _globals['_ROUNDSUMMARY']._serialized_start=385
+  _globals['_ROUNDSUMMARY']._serialized_end=821
+  _globals['_GETROUNDRECORDREQUEST']._serialized_start=824
+  _globals['_GETROUNDRECORDREQUEST']._serialized_end=952
+  _globals['_GETROUNDRECORDRESPONSE']._serialized_start=954
+  _globals['_GETROUNDRECORDRESPONSE']._serialized_end=1016
+  _globals['_ROUNDRECORD']._serialized_start=1019
+  _globals['_ROUNDRECORD']._serialized_end=1232
+  _globals['_HISTORYSERVICE']._serialized_start=1235
+  _globals['_HISTORYSERVICE']._serialized_end=1401
 # @@protoc_insertion_point(module_scope)

@@ -22,18 +22,39 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class ListRoundsRequest(_message.Message):
+    """It names a player, or one session by `session_id` or `operator_reference`, or a game code."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     PLAYER_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     OPERATOR_FIELD_NUMBER: _builtins.int
+    FIRST_DAY_FIELD_NUMBER: _builtins.int
+    LAST_DAY_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    GAME_CODE_FIELD_NUMBER: _builtins.int
+    OPERATOR_REFERENCE_FIELD_NUMBER: _builtins.int
     player: _builtins.str
     page_size: _builtins.int
     """1 to 200; 0 means 50."""
     page_token: _builtins.str
     operator: _builtins.str
     """The player's operator. Only auditors and regulators set it; an operator gets its own players."""
+    first_day: _builtins.str
+    """Days from and to ("2026-11-21", UTC, of the rounds' end), ends included; empty means open. Not with a session. With
+    a game code both are needed, at most 31 days apart.
+    """
+    last_day: _builtins.str
+    game: _builtins.str
+    """A ruleset id; empty means every game. Not with a session, which has one game."""
+    session_id: _builtins.str
+    """Only the rounds of this session; nothing else is named beside it."""
+    game_code: _builtins.str
+    """"#21:10:10", as the player saw it; of all players, or of the one that is named."""
+    operator_reference: _builtins.str
+    """Only the rounds of the session with this reference; nothing else is named beside it."""
     def __init__(
         self,
         *,
@@ -41,10 +62,16 @@ class ListRoundsRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         operator: _builtins.str = ...,
+        first_day: _builtins.str = ...,
+        last_day: _builtins.str = ...,
+        game: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        game_code: _builtins.str = ...,
+        operator_reference: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["operator", b"operator", "page_size", b"page_size", "page_token", b"page_token", "player", b"player"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_day", b"first_day", "game", b"game", "game_code", b"game_code", "last_day", b"last_day", "operator", b"operator", "operator_reference", b"operator_reference", "page_size", b"page_size", "page_token", b"page_token", "player", b"player", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -92,6 +119,9 @@ class RoundSummary(_message.Message):
     CURRENCY_FIELD_NUMBER: _builtins.int
     REGULATOR_SESSION_ID_FIELD_NUMBER: _builtins.int
     REGULATOR_PARTICIPATION_ID_FIELD_NUMBER: _builtins.int
+    PLAYER_FIELD_NUMBER: _builtins.int
+    OPERATOR_REFERENCE_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     session_id: _builtins.str
     round_no: _builtins.int
@@ -104,6 +134,12 @@ class RoundSummary(_message.Message):
     currency: _builtins.str
     regulator_session_id: _builtins.str
     regulator_participation_id: _builtins.str
+    player: _builtins.str
+    """Empty once the player was erased, and so is the reference."""
+    operator_reference: _builtins.str
+    """The operator's own id of the session."""
+    mode: _common_pb2.Mode.ValueType
+    """DEMO: amounts are play money."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -124,10 +160,13 @@ class RoundSummary(_message.Message):
         currency: _builtins.str = ...,
         regulator_session_id: _builtins.str = ...,
         regulator_participation_id: _builtins.str = ...,
+        player: _builtins.str = ...,
+        operator_reference: _builtins.str = ...,
+        mode: _common_pb2.Mode.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "end_time", b"end_time", "game", b"game", "game_code", b"game_code", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_no", b"round_no", "session_id", b"session_id", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "end_time", b"end_time", "game", b"game", "game_code", b"game_code", "mode", b"mode", "operator_reference", b"operator_reference", "player", b"player", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "returned_minor", b"returned_minor", "round_id", b"round_id", "round_no", b"round_no", "session_id", b"session_id", "staked_minor", b"staked_minor", "start_time", b"start_time", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -207,6 +246,7 @@ class RoundRecord(_message.Message):
     TABLE_ROUND_FIELD_NUMBER: _builtins.int
     TABLE_DEAL_FIELD_NUMBER: _builtins.int
     TABLE_FINAL_FIELD_NUMBER: _builtins.int
+    FREE_BETS_FIELD_NUMBER: _builtins.int
     opening: _builtins.bytes
     """Signed round_opening and round_final, or seat_opening and seat_final: DSSE envelopes."""
     final: _builtins.bytes
@@ -222,6 +262,12 @@ class RoundRecord(_message.Message):
     def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Of a seat at a table: its path to the root over the seats, hashes of 32 bytes, the sibling of the leaf first."""
 
+    @_builtins.property
+    def free_bets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Of a round that a free bet paid for: the signed free_bet before its opening, and, once it is signed, the one behind
+        its final. Without both, opening and final do not show what the campaign paid.
+        """
+
     def __init__(
         self,
         *,
@@ -233,10 +279,11 @@ class RoundRecord(_message.Message):
         table_round: _builtins.bytes = ...,
         table_deal: _builtins.bytes = ...,
         table_final: _builtins.bytes = ...,
+        free_bets: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["round", b"round", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "opening", b"opening", "path", b"path", "round", b"round", "summary", b"summary", "table_deal", b"table_deal", "table_final", b"table_final", "table_round", b"table_round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "free_bets", b"free_bets", "opening", b"opening", "path", b"path", "round", b"round", "summary", b"summary", "table_deal", b"table_deal", "table_final", b"table_final", "table_round", b"table_round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -52,7 +52,7 @@ class HistoryServiceServicer:
     """
 
     def ListRounds(self, request, context):
-        """Last ended first.
+        """Ended rounds, last ended first: of a player, of a session, or with a game code.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

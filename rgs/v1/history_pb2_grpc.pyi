@@ -34,7 +34,7 @@ class HistoryServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> HistoryServiceAsyncStub: ...
     ListRounds: _grpc.UnaryUnaryMultiCallable[_history_pb2.ListRoundsRequest, _history_pb2.ListRoundsResponse]
-    """Last ended first."""
+    """Ended rounds, last ended first: of a player, of a session, or with a game code."""
     GetRoundRecord: _grpc.UnaryUnaryMultiCallable[_history_pb2.GetRoundRecordRequest, _history_pb2.GetRoundRecordResponse]
     """One round whole, by its id or by date and game code as the player saw it (RULEBOOK R-4)."""
 
@@ -44,7 +44,7 @@ class HistoryServiceAsyncStub(HistoryServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListRounds: _aio.UnaryUnaryMultiCallable[_history_pb2.ListRoundsRequest, _history_pb2.ListRoundsResponse]  # type: ignore[assignment]
-    """Last ended first."""
+    """Ended rounds, last ended first: of a player, of a session, or with a game code."""
     GetRoundRecord: _aio.UnaryUnaryMultiCallable[_history_pb2.GetRoundRecordRequest, _history_pb2.GetRoundRecordResponse]  # type: ignore[assignment]
     """One round whole, by its id or by date and game code as the player saw it (RULEBOOK R-4)."""
 
@@ -57,7 +57,7 @@ class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _history_pb2.ListRoundsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_history_pb2.ListRoundsResponse, _abc.Awaitable[_history_pb2.ListRoundsResponse]]:
-        """Last ended first."""
+        """Ended rounds, last ended first: of a player, of a session, or with a game code."""
 
     @_abc_1.abstractmethod
     def GetRoundRecord(

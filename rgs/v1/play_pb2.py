@@ -24,33 +24,36 @@ _sym_db = _symbol_database.Default()
 
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 from rgs.v1 import common_pb2 as rgs_dot_v1_dot_common__pb2
+from rgs.v1 import table_pb2 as rgs_dot_v1_dot_table__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11rgs/v1/play.proto\x12\x06rgs.v1\x1a\x17google/rpc/status.proto\x1a\x13rgs/v1/common.proto\"h\n\x11StartRoundRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08round_no\x18\x03 \x01(\x03\x12\x19\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x0b.rgs.v1.Bet\"m\n\x12StartRoundResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12 \n\x05round\x18\x02 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\x0f\n\x07opening\x18\x03 \x01(\x0c\"}\n\nActRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x15\n\rround_version\x18\x04 \x01(\x03\x12\x1e\n\x06\x61\x63tion\x18\x05 \x01(\x0e\x32\x0e.rgs.v1.Action\"d\n\x0b\x41\x63tResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12 \n\x05round\x18\x02 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\r\n\x05\x66inal\x18\x03 \x01(\x0c\"7\n\x0fGetRoundRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\"\x96\x01\n\x10GetRoundResponse\x12 \n\x05round\x18\x01 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\x0f\n\x07opening\x18\x02 \x01(\x0c\x12\r\n\x05\x66inal\x18\x03 \x01(\x0c\x12\x1c\n\x14regulator_session_id\x18\x04 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x05 \x01(\t\"\x9b\x01\n\x0bPlayRequest\x12\x30\n\x0bstart_round\x18\x01 \x01(\x0b\x32\x19.rgs.v1.StartRoundRequestH\x00\x12!\n\x03\x61\x63t\x18\x02 \x01(\x0b\x32\x12.rgs.v1.ActRequestH\x00\x12,\n\tget_round\x18\x03 \x01(\x0b\x32\x17.rgs.v1.GetRoundRequestH\x00\x42\t\n\x07request\"\xc4\x01\n\x0bRoundNotice\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12#\n\x06status\x18\x03 \x01(\x0e\x32\x13.rgs.v1.RoundStatus\x12\x0e\n\x06paused\x18\x04 \x01(\x08\x12\x18\n\x10malfunction_code\x18\x05 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x06 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x07 \x01(\t\"\x80\x02\n\x0cPlayResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x0bstart_round\x18\x02 \x01(\x0b\x32\x1a.rgs.v1.StartRoundResponseH\x00\x12\"\n\x03\x61\x63t\x18\x03 \x01(\x0b\x32\x13.rgs.v1.ActResponseH\x00\x12-\n\tget_round\x18\x04 \x01(\x0b\x32\x18.rgs.v1.GetRoundResponseH\x00\x12#\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12%\n\x06notice\x18\x06 \x01(\x0b\x32\x13.rgs.v1.RoundNoticeH\x00\x42\n\n\x08response2\xf8\x01\n\x0bPlayService\x12\x43\n\nStartRound\x12\x19.rgs.v1.StartRoundRequest\x1a\x1a.rgs.v1.StartRoundResponse\x12.\n\x03\x41\x63t\x12\x12.rgs.v1.ActRequest\x1a\x13.rgs.v1.ActResponse\x12=\n\x08GetRound\x12\x17.rgs.v1.GetRoundRequest\x1a\x18.rgs.v1.GetRoundResponse\x12\x35\n\x04Play\x12\x13.rgs.v1.PlayRequest\x1a\x14.rgs.v1.PlayResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11rgs/v1/play.proto\x12\x06rgs.v1\x1a\x17google/rpc/status.proto\x1a\x13rgs/v1/common.proto\x1a\x12rgs/v1/table.proto\"z\n\x11StartRoundRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08round_no\x18\x03 \x01(\x03\x12\x19\n\x04\x62\x65ts\x18\x04 \x03(\x0b\x32\x0b.rgs.v1.Bet\x12\x10\n\x08\x66ree_bet\x18\x05 \x01(\t\"m\n\x12StartRoundResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12 \n\x05round\x18\x02 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\x0f\n\x07opening\x18\x03 \x01(\x0c\"}\n\nActRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08round_id\x18\x03 \x01(\t\x12\x15\n\rround_version\x18\x04 \x01(\x03\x12\x1e\n\x06\x61\x63tion\x18\x05 \x01(\x0e\x32\x0e.rgs.v1.Action\"d\n\x0b\x41\x63tResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12 \n\x05round\x18\x02 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\r\n\x05\x66inal\x18\x03 \x01(\x0c\"7\n\x0fGetRoundRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\"\x96\x01\n\x10GetRoundResponse\x12 \n\x05round\x18\x01 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\x0f\n\x07opening\x18\x02 \x01(\x0c\x12\r\n\x05\x66inal\x18\x03 \x01(\x0c\x12\x1c\n\x14regulator_session_id\x18\x04 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x05 \x01(\t\"\xf9\x01\n\x0bPlayRequest\x12\x30\n\x0bstart_round\x18\x01 \x01(\x0b\x32\x19.rgs.v1.StartRoundRequestH\x00\x12!\n\x03\x61\x63t\x18\x02 \x01(\x0b\x32\x12.rgs.v1.ActRequestH\x00\x12,\n\tget_round\x18\x03 \x01(\x0b\x32\x17.rgs.v1.GetRoundRequestH\x00\x12-\n\rwatch_session\x18\x04 \x01(\x0b\x32\x14.rgs.v1.WatchSessionH\x00\x12-\n\rleave_session\x18\x05 \x01(\x0b\x32\x14.rgs.v1.WatchSessionH\x00\x42\t\n\x07request\"|\n\rSessionUpdate\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x0f\n\x07opening\x18\x02 \x01(\x0c\x12%\n\nlast_round\x18\x03 \x01(\x0b\x32\x11.rgs.v1.RoundView\x12\r\n\x05\x66inal\x18\x04 \x01(\x0c\"\xc4\x01\n\x0bRoundNotice\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08round_id\x18\x02 \x01(\t\x12#\n\x06status\x18\x03 \x01(\x0e\x32\x13.rgs.v1.RoundStatus\x12\x0e\n\x06paused\x18\x04 \x01(\x08\x12\x18\n\x10malfunction_code\x18\x05 \x01(\t\x12\x1c\n\x14regulator_session_id\x18\x06 \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x07 \x01(\t\"\xa9\x02\n\x0cPlayResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x0bstart_round\x18\x02 \x01(\x0b\x32\x1a.rgs.v1.StartRoundResponseH\x00\x12\"\n\x03\x61\x63t\x18\x03 \x01(\x0b\x32\x13.rgs.v1.ActResponseH\x00\x12-\n\tget_round\x18\x04 \x01(\x0b\x32\x18.rgs.v1.GetRoundResponseH\x00\x12#\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12%\n\x06notice\x18\x06 \x01(\x0b\x32\x13.rgs.v1.RoundNoticeH\x00\x12\'\n\x06update\x18\x07 \x01(\x0b\x32\x15.rgs.v1.SessionUpdateH\x00\x42\n\n\x08response2\xf8\x01\n\x0bPlayService\x12\x43\n\nStartRound\x12\x19.rgs.v1.StartRoundRequest\x1a\x1a.rgs.v1.StartRoundResponse\x12.\n\x03\x41\x63t\x12\x12.rgs.v1.ActRequest\x1a\x13.rgs.v1.ActResponse\x12=\n\x08GetRound\x12\x17.rgs.v1.GetRoundRequest\x1a\x18.rgs.v1.GetRoundResponse\x12\x35\n\x04Play\x12\x13.rgs.v1.PlayRequest\x1a\x14.rgs.v1.PlayResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rgs.v1.play_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STARTROUNDREQUEST']._serialized_start=75
-  _globals['_STARTROUNDREQUEST']._serialized_end=179
-  _globals['_STARTROUNDRESPONSE']._serialized_start=181
-  _globals['_STARTROUNDRESPONSE']._serialized_end=290
-  _globals['_ACTREQUEST']._serialized_start=292
-  _globals['_ACTREQUEST']._serialized_end=417
-  _globals['_ACTRESPONSE']._serialized_start=419
-  _globals['_ACTRESPONSE']._serialized_end=519
-  _globals['_GETROUNDREQUEST']._serialized_start=521
-  _globals['_GETROUNDREQUEST']._serialized_end=576
-  _globals['_GETROUNDRESPONSE']._serialized_start=579
-  _globals['_GETROUNDRESPONSE']._serialized_end=729
-  _globals['_PLAYREQUEST']._serialized_start=732
-  _globals['_PLAYREQUEST']._serialized_end=887
-  _globals['_ROUNDNOTICE']._serialized_start=890
-  _globals['_ROUNDNOTICE']._serialized_end=1086
-  _globals['_PLAYRESPONSE']._serialized_start=1089
-  _globals['_PLAYRESPONSE']._serialized_end=1345
-  _globals['_PLAYSERVICE']._serialized_start=1348
-  _globals['_PLAYSERVICE']._serialized_end=1596
+  _globals['_STARTROUNDREQUEST']._serialized_start=95
+  _globals['_STARTROUNDREQUEST']._serialized_end=217
+  _globals['_STARTROUNDRESPONSE']._serialized_start=219
+  _globals['_STARTROUNDRESPONSE']._serialized_end=328
+  _globals['_ACTREQUEST']._serialized_start=330
+  _globals['_ACTREQUEST']._serialized_end=455
+  _globals['_ACTRESPONSE']._serialized_start=457
+  _globals['_ACTRESPONSE']._serialized_end=557
+  _globals['_GETROUNDREQUEST']._serialized_start=559
+  _globals['_GETROUNDREQUEST']._serialized_end=614
+  _globals['_GETROUNDRESPONSE']._serialized_start=617
+  _globals['_GETROUNDRESPONSE']._serialized_end=767
+  _globals['_PLAYREQUEST']._serialized_start=770
+  _globals['_PLAYREQUEST']._serialized_end=1019
+  _globals['_SESSIONUPDATE']._serialized_start=1021
+  _globals['_SESSIONUPDATE']._serialized_end=1145
+  _globals['_ROUNDNOTICE']._serialized_start=1148
+  _globals['_ROUNDNOTICE']._serialized_end=1344
+  _globals['_PLAYRESPONSE']._serialized_start=1347
+  _globals['_PLAYRESPONSE']._serialized_end=1644
+  _globals['_PLAYSERVICE']._serialized_start=1647
+  _globals['_PLAYSERVICE']._serialized_end=1895
 # @@protoc_insertion_point(module_scope)

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.rpc import status_pb2 as _status_pb2
 from rgs.v1 import common_pb2 as _common_pb2
+from rgs.v1 import table_pb2 as _table_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -28,10 +29,15 @@ class StartRoundRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     ROUND_NO_FIELD_NUMBER: _builtins.int
     BETS_FIELD_NUMBER: _builtins.int
+    FREE_BET_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     session_id: _builtins.str
     round_no: _builtins.int
     """The view's next_round_no."""
+    free_bet: _builtins.str
+    """A grant_id of FreeBetService/ListFreeBets: it pays the ante, which must be its stake, and the blind. Empty: the
+    player pays.
+    """
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Bet]:
         """Bets of the player; the blind is placed by the system."""
@@ -43,10 +49,11 @@ class StartRoundRequest(_message.Message):
         session_id: _builtins.str = ...,
         round_no: _builtins.int = ...,
         bets: _abc.Iterable[_common_pb2.Bet] | None = ...,
+        free_bet: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "request_id", b"request_id", "round_no", b"round_no", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "free_bet", b"free_bet", "request_id", b"request_id", "round_no", b"round_no", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -205,28 +212,82 @@ class PlayRequest(_message.Message):
     START_ROUND_FIELD_NUMBER: _builtins.int
     ACT_FIELD_NUMBER: _builtins.int
     GET_ROUND_FIELD_NUMBER: _builtins.int
+    WATCH_SESSION_FIELD_NUMBER: _builtins.int
+    LEAVE_SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def start_round(self) -> Global___StartRoundRequest: ...
     @_builtins.property
     def act(self) -> Global___ActRequest: ...
     @_builtins.property
     def get_round(self) -> Global___GetRoundRequest: ...
+    @_builtins.property
+    def watch_session(self) -> _table_pb2.WatchSession:
+        """Updates of this session from now on; answered with the first one, as it stands. An error names the session in its
+        metadata.
+        """
+
+    @_builtins.property
+    def leave_session(self) -> _table_pb2.WatchSession:
+        """No more updates and notices of this session, until it is played or watched again. It has no answer."""
+
     def __init__(
         self,
         *,
         start_round: Global___StartRoundRequest | None = ...,
         act: Global___ActRequest | None = ...,
         get_round: Global___GetRoundRequest | None = ...,
+        watch_session: _table_pb2.WatchSession | None = ...,
+        leave_session: _table_pb2.WatchSession | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "get_round", b"get_round", "request", b"request", "start_round", b"start_round"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "get_round", b"get_round", "leave_session", b"leave_session", "request", b"request", "start_round", b"start_round", "watch_session", b"watch_session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "get_round", b"get_round", "request", b"request", "start_round", b"start_round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "get_round", b"get_round", "leave_session", b"leave_session", "request", b"request", "start_round", b"start_round", "watch_session", b"watch_session"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["start_round", "act", "get_round"]  # noqa: Y015
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["start_round", "act", "get_round", "watch_session", "leave_session"]  # noqa: Y015
     _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
 
 Global___PlayRequest: _TypeAlias = PlayRequest  # noqa: Y015
+
+@_typing.final
+class SessionUpdate(_message.Message):
+    """A session as it stands, sent to each stream that follows it when another stream, a unary call or the server has changed
+    it. It is whole: who reads slowly gets fewer of them. What a stream did itself comes as its answer only.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: _builtins.int
+    OPENING_FIELD_NUMBER: _builtins.int
+    LAST_ROUND_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
+    opening: _builtins.bytes
+    """The signed opening of the round in play, or of `last_round`."""
+    final: _builtins.bytes
+    """The signed final of `last_round`."""
+    @_builtins.property
+    def session(self) -> _common_pb2.SessionView:
+        """As GetSession: with the round in play, if any, and what the session waits for."""
+
+    @_builtins.property
+    def last_round(self) -> _common_pb2.RoundView:
+        """Where no round is in play: the one that ended last. Unset before the first, and at tables."""
+
+    def __init__(
+        self,
+        *,
+        session: _common_pb2.SessionView | None = ...,
+        opening: _builtins.bytes = ...,
+        last_round: _common_pb2.RoundView | None = ...,
+        final: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last_round", b"last_round", "session", b"session"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "last_round", b"last_round", "opening", b"opening", "session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionUpdate: _TypeAlias = SessionUpdate  # noqa: Y015
 
 @_typing.final
 class RoundNotice(_message.Message):
@@ -270,7 +331,7 @@ Global___RoundNotice: _TypeAlias = RoundNotice  # noqa: Y015
 
 @_typing.final
 class PlayResponse(_message.Message):
-    """One answer of the stream; `request_id` is that of the request (empty for get_round and notices)."""
+    """One answer of the stream; `request_id` is that of the request (empty for get_round, notices and updates)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -280,6 +341,7 @@ class PlayResponse(_message.Message):
     GET_ROUND_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    UPDATE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     @_builtins.property
     def start_round(self) -> Global___StartRoundResponse: ...
@@ -293,7 +355,11 @@ class PlayResponse(_message.Message):
 
     @_builtins.property
     def notice(self) -> Global___RoundNotice:
-        """Sent unrequested: a round of a session that this stream plays was paused, resumed or ended without the player."""
+        """Sent unrequested: a round of a session that this stream follows was paused, resumed or ended without the player."""
+
+    @_builtins.property
+    def update(self) -> Global___SessionUpdate:
+        """Sent unrequested, and as the answer to watch_session."""
 
     def __init__(
         self,
@@ -304,12 +370,13 @@ class PlayResponse(_message.Message):
         get_round: Global___GetRoundResponse | None = ...,
         error: _status_pb2.Status | None = ...,
         notice: Global___RoundNotice | None = ...,
+        update: Global___SessionUpdate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "error", b"error", "get_round", b"get_round", "notice", b"notice", "response", b"response", "start_round", b"start_round"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "error", b"error", "get_round", b"get_round", "notice", b"notice", "response", b"response", "start_round", b"start_round", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "error", b"error", "get_round", b"get_round", "notice", b"notice", "request_id", b"request_id", "response", b"response", "start_round", b"start_round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["act", b"act", "error", b"error", "get_round", b"get_round", "notice", b"notice", "request_id", b"request_id", "response", b"response", "start_round", b"start_round", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["start_round", "act", "get_round", "error", "notice"]  # noqa: Y015
+    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["start_round", "act", "get_round", "error", "notice", "update"]  # noqa: Y015
     _WhichOneofArgType_response: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_response) -> _WhichOneofReturnType_response | None: ...
 

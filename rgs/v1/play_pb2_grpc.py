@@ -83,6 +83,7 @@ class PlayServiceServicer:
 
     def Play(self, request_iterator, context):
         """The same, on one stream: answers come in the order of the requests. An error travels in band, keyed by request id.
+        Unrequested come updates of every session that the stream follows: those that it has played or asked to watch.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,7 +39,9 @@ class PlayServiceStub:
     """Decide. The last decision answers with the signed final."""
     GetRound: _grpc.UnaryUnaryMultiCallable[_play_pb2.GetRoundRequest, _play_pb2.GetRoundResponse]
     Play: _grpc.StreamStreamMultiCallable[_play_pb2.PlayRequest, _play_pb2.PlayResponse]
-    """The same, on one stream: answers come in the order of the requests. An error travels in band, keyed by request id."""
+    """The same, on one stream: answers come in the order of the requests. An error travels in band, keyed by request id.
+    Unrequested come updates of every session that the stream follows: those that it has played or asked to watch.
+    """
 
 @_typing.type_check_only
 class PlayServiceAsyncStub(PlayServiceStub):
@@ -52,7 +54,9 @@ class PlayServiceAsyncStub(PlayServiceStub):
     """Decide. The last decision answers with the signed final."""
     GetRound: _aio.UnaryUnaryMultiCallable[_play_pb2.GetRoundRequest, _play_pb2.GetRoundResponse]  # type: ignore[assignment]
     Play: _aio.StreamStreamMultiCallable[_play_pb2.PlayRequest, _play_pb2.PlayResponse]  # type: ignore[assignment]
-    """The same, on one stream: answers come in the order of the requests. An error travels in band, keyed by request id."""
+    """The same, on one stream: answers come in the order of the requests. An error travels in band, keyed by request id.
+    Unrequested come updates of every session that the stream follows: those that it has played or asked to watch.
+    """
 
 class PlayServiceServicer(metaclass=_abc_1.ABCMeta):
     """Play. Unary calls and the Play stream run the same code with the same idempotency; the stream is cheaper."""
@@ -86,6 +90,8 @@ class PlayServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_play_pb2.PlayRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_play_pb2.PlayResponse], _abc.AsyncIterator[_play_pb2.PlayResponse]]:
-        """The same, on one stream: answers come in the order of the requests. An error travels in band, keyed by request id."""
+        """The same, on one stream: answers come in the order of the requests. An error travels in band, keyed by request id.
+        Unrequested come updates of every session that the stream follows: those that it has played or asked to watch.
+        """
 
 def add_PlayServiceServicer_to_server(servicer: PlayServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,43 +26,47 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from rgs.v1 import common_pb2 as rgs_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14rgs/v1/session.proto\x12\x06rgs.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13rgs/v1/common.proto\"\xc1\x01\n\x12OpenSessionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04game\x18\x02 \x01(\t\x12\x0e\n\x06player\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x1a\n\x12operator_reference\x18\x05 \x01(\t\x12%\n\x06limits\x18\x06 \x01(\x0b\x32\x15.rgs.v1.SessionLimits\x12\x15\n\rsession_token\x18\x07 \x01(\t\x12\r\n\x05table\x18\x08 \x01(\t\"N\n\x13OpenSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x11\n\tstatement\x18\x02 \x01(\x0c\"\'\n\x11GetSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"K\n\x12GetSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x0f\n\x07opening\x18\x02 \x01(\x0c\"l\n\x17\x42uyParticipationRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x13\n\x0bpurchase_no\x18\x03 \x01(\x03\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"S\n\x18\x42uyParticipationResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x11\n\tstatement\x18\x02 \x01(\x0c\"A\n\x17\x45ndParticipationRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"S\n\x18\x45ndParticipationResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x11\n\tstatement\x18\x02 \x01(\x0c\"=\n\x13\x43loseSessionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"O\n\x14\x43loseSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x11\n\tstatement\x18\x02 \x01(\x0c\"_\n\x13ListSessionsRequest\x12\x0e\n\x06player\x18\x01 \x01(\t\x12\x11\n\topen_only\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"V\n\x14ListSessionsResponse\x12%\n\x08sessions\x18\x01 \x03(\x0b\x32\x13.rgs.v1.SessionView\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\">\n\x15ListOpenRoundsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"T\n\x16ListOpenRoundsResponse\x12!\n\x06rounds\x18\x01 \x03(\x0b\x32\x11.rgs.v1.OpenRound\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe8\x02\n\tOpenRound\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08operator\x18\x03 \x01(\t\x12\x0e\n\x06player\x18\x04 \x01(\t\x12\x0c\n\x04game\x18\x05 \x01(\t\x12\x11\n\tgame_code\x18\x06 \x01(\t\x12.\n\nstart_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07idle_ms\x18\x08 \x01(\x03\x12/\n\x0b\x66inish_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06paused\x18\n \x01(\x08\x12\x18\n\x10malfunction_code\x18\x0b \x01(\t\x12\x14\n\x0cstaked_minor\x18\x0c \x01(\x03\x12\x1c\n\x14regulator_session_id\x18\r \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x0e \x01(\t2\xb2\x04\n\x0eSessionService\x12\x46\n\x0bOpenSession\x12\x1a.rgs.v1.OpenSessionRequest\x1a\x1b.rgs.v1.OpenSessionResponse\x12\x43\n\nGetSession\x12\x19.rgs.v1.GetSessionRequest\x1a\x1a.rgs.v1.GetSessionResponse\x12U\n\x10\x42uyParticipation\x12\x1f.rgs.v1.BuyParticipationRequest\x1a .rgs.v1.BuyParticipationResponse\x12U\n\x10\x45ndParticipation\x12\x1f.rgs.v1.EndParticipationRequest\x1a .rgs.v1.EndParticipationResponse\x12I\n\x0c\x43loseSession\x12\x1b.rgs.v1.CloseSessionRequest\x1a\x1c.rgs.v1.CloseSessionResponse\x12I\n\x0cListSessions\x12\x1b.rgs.v1.ListSessionsRequest\x1a\x1c.rgs.v1.ListSessionsResponse\x12O\n\x0eListOpenRounds\x12\x1d.rgs.v1.ListOpenRoundsRequest\x1a\x1e.rgs.v1.ListOpenRoundsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14rgs/v1/session.proto\x12\x06rgs.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13rgs/v1/common.proto\"\xaa\x02\n\x13\x43reateLaunchRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04game\x18\x02 \x01(\t\x12\x0e\n\x06player\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x1a\n\x12operator_reference\x18\x05 \x01(\t\x12%\n\x06limits\x18\x06 \x01(\x0b\x32\x15.rgs.v1.SessionLimits\x12\x15\n\rsession_token\x18\x07 \x01(\t\x12\r\n\x05table\x18\x08 \x01(\t\x12\x1a\n\x04mode\x18\t \x01(\x0e\x32\x0c.rgs.v1.Mode\x12$\n\nbet_limits\x18\n \x03(\x0b\x32\x10.rgs.v1.BetLimit\x12\x10\n\x08language\x18\x0b \x01(\t\x12\x12\n\nreturn_url\x18\x0c \x01(\t\"]\n\x14\x43reateLaunchResponse\x12\x14\n\x0claunch_token\x18\x01 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbf\x02\n\x12OpenSessionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04game\x18\x02 \x01(\t\x12\x0e\n\x06player\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x1a\n\x12operator_reference\x18\x05 \x01(\t\x12%\n\x06limits\x18\x06 \x01(\x0b\x32\x15.rgs.v1.SessionLimits\x12\x15\n\rsession_token\x18\x07 \x01(\t\x12\r\n\x05table\x18\x08 \x01(\t\x12\x14\n\x0claunch_token\x18\t \x01(\t\x12\x1a\n\x04mode\x18\n \x01(\x0e\x32\x0c.rgs.v1.Mode\x12$\n\nbet_limits\x18\x0b \x03(\x0b\x32\x10.rgs.v1.BetLimit\x12\x10\n\x08language\x18\x0c \x01(\t\x12\x12\n\nreturn_url\x18\r \x01(\t\"N\n\x13OpenSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x11\n\tstatement\x18\x02 \x01(\x0c\"\'\n\x11GetSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"K\n\x12GetSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x0f\n\x07opening\x18\x02 \x01(\x0c\"l\n\x17\x42uyParticipationRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x13\n\x0bpurchase_no\x18\x03 \x01(\x03\x12\x14\n\x0c\x61mount_minor\x18\x04 \x01(\x03\"S\n\x18\x42uyParticipationResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x11\n\tstatement\x18\x02 \x01(\x0c\"A\n\x17\x45ndParticipationRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"S\n\x18\x45ndParticipationResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x11\n\tstatement\x18\x02 \x01(\x0c\"=\n\x13\x43loseSessionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"O\n\x14\x43loseSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.rgs.v1.SessionView\x12\x11\n\tstatement\x18\x02 \x01(\x0c\"{\n\x13ListSessionsRequest\x12\x0e\n\x06player\x18\x01 \x01(\t\x12\x11\n\topen_only\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x1a\n\x12operator_reference\x18\x05 \x01(\t\"V\n\x14ListSessionsResponse\x12%\n\x08sessions\x18\x01 \x03(\x0b\x32\x13.rgs.v1.SessionView\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\">\n\x15ListOpenRoundsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"T\n\x16ListOpenRoundsResponse\x12!\n\x06rounds\x18\x01 \x03(\x0b\x32\x11.rgs.v1.OpenRound\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe8\x02\n\tOpenRound\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08operator\x18\x03 \x01(\t\x12\x0e\n\x06player\x18\x04 \x01(\t\x12\x0c\n\x04game\x18\x05 \x01(\t\x12\x11\n\tgame_code\x18\x06 \x01(\t\x12.\n\nstart_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07idle_ms\x18\x08 \x01(\x03\x12/\n\x0b\x66inish_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06paused\x18\n \x01(\x08\x12\x18\n\x10malfunction_code\x18\x0b \x01(\t\x12\x14\n\x0cstaked_minor\x18\x0c \x01(\x03\x12\x1c\n\x14regulator_session_id\x18\r \x01(\t\x12\"\n\x1aregulator_participation_id\x18\x0e \x01(\t2\xfd\x04\n\x0eSessionService\x12I\n\x0c\x43reateLaunch\x12\x1b.rgs.v1.CreateLaunchRequest\x1a\x1c.rgs.v1.CreateLaunchResponse\x12\x46\n\x0bOpenSession\x12\x1a.rgs.v1.OpenSessionRequest\x1a\x1b.rgs.v1.OpenSessionResponse\x12\x43\n\nGetSession\x12\x19.rgs.v1.GetSessionRequest\x1a\x1a.rgs.v1.GetSessionResponse\x12U\n\x10\x42uyParticipation\x12\x1f.rgs.v1.BuyParticipationRequest\x1a .rgs.v1.BuyParticipationResponse\x12U\n\x10\x45ndParticipation\x12\x1f.rgs.v1.EndParticipationRequest\x1a .rgs.v1.EndParticipationResponse\x12I\n\x0c\x43loseSession\x12\x1b.rgs.v1.CloseSessionRequest\x1a\x1c.rgs.v1.CloseSessionResponse\x12I\n\x0cListSessions\x12\x1b.rgs.v1.ListSessionsRequest\x1a\x1c.rgs.v1.ListSessionsResponse\x12O\n\x0eListOpenRounds\x12\x1d.rgs.v1.ListOpenRoundsRequest\x1a\x1e.rgs.v1.ListOpenRoundsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rgs.v1.session_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OPENSESSIONREQUEST']._serialized_start=87
-  _globals['_OPENSESSIONREQUEST']._serialized_end=280
-  _globals['_OPENSESSIONRESPONSE']._serialized_start=282
-  _globals['_OPENSESSIONRESPONSE']._serialized_end=360
-  _globals['_GETSESSIONREQUEST']._serialized_start=362
-  _globals['_GETSESSIONREQUEST']._serialized_end=401
-  _globals['_GETSESSIONRESPONSE']._serialized_start=403
-  _globals['_GETSESSIONRESPONSE']._serialized_end=478
-  _globals['_BUYPARTICIPATIONREQUEST']._serialized_start=480
-  _globals['_BUYPARTICIPATIONREQUEST']._serialized_end=588
-  _globals['_BUYPARTICIPATIONRESPONSE']._serialized_start=590
-  _globals['_BUYPARTICIPATIONRESPONSE']._serialized_end=673
-  _globals['_ENDPARTICIPATIONREQUEST']._serialized_start=675
-  _globals['_ENDPARTICIPATIONREQUEST']._serialized_end=740
-  _globals['_ENDPARTICIPATIONRESPONSE']._serialized_start=742
-  _globals['_ENDPARTICIPATIONRESPONSE']._serialized_end=825
-  _globals['_CLOSESESSIONREQUEST']._serialized_start=827
-  _globals['_CLOSESESSIONREQUEST']._serialized_end=888
-  _globals['_CLOSESESSIONRESPONSE']._serialized_start=890
-  _globals['_CLOSESESSIONRESPONSE']._serialized_end=969
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=971
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1066
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1068
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1154
-  _globals['_LISTOPENROUNDSREQUEST']._serialized_start=1156
-  _globals['_LISTOPENROUNDSREQUEST']._serialized_end=1218
-  _globals['_LISTOPENROUNDSRESPONSE']._serialized_start=1220
-  _globals['_LISTOPENROUNDSRESPONSE']._serialized_end=1304
-  _globals['_OPENROUND']._serialized_start=1307
-  _globals['_OPENROUND']._serialized_end=1667
-  _globals['_SESSIONSERVICE']._serialized_start=1670
-  _globals['_SESSIONSERVICE']._serialized_end=2232
+  _globals['_CREATELAUNCHREQUEST']._serialized_start=87
+  _globals['_CREATELAUNCHREQUEST']._serialized_end=385
+  _globals['_CREATELAUNCHRESPONSE']._serialized_start=387
+  _globals['_CREATELAUNCHRESPONSE']._serialized_end=480
+  _globals['_OPENSESSIONREQUEST']._serialized_start=483
+  _globals['_OPENSESSIONREQUEST']._serialized_end=802
+  _globals['_OPENSESSIONRESPONSE']._serialized_start=804
+  _globals['_OPENSESSIONRESPONSE']._serialized_end=882
+  _globals['_GETSESSIONREQUEST']._serialized_start=884
+  _globals['_GETSESSIONREQUEST']._serialized_end=923
+  _globals['_GETSESSIONRESPONSE']._serialized_start=925
+  _globals['_GETSESSIONRESPONSE']._serialized_end=1000
+  _globals['_BUYPARTICIPATIONREQUEST']._serialized_start=1002
+  _globals['_BUYPARTICIPATIONREQUEST']._serialized_end=1110
+  _globals['_BUYPARTICIPATIONRESPONSE']._serialized_start=1112
+  _globals['_BUYPARTICIPATIONRESPONSE']._serialized_end=1195
+  _globals['_ENDPARTICIPATIONREQUEST']._serialized_start=1197
+  _globals['_ENDPARTICIPATIONREQUEST']._serialized_end=1262
+  _globals['_ENDPARTICIPATIONRESPONSE']._serialized_start=1264
+  _globals['_ENDPARTICIPATIONRESPONSE']._serialized_end=1347
+  _globals['_CLOSESESSIONREQUEST']._serialized_start=1349
+  _globals['_CLOSESESSIONREQUEST']._serialized_end=1410
+  _globals['_CLOSESESSIONRESPONSE']._serialized_start=1412
+  _globals['_CLOSESESSIONRESPONSE']._serialized_end=1491
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=1493
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=1616
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1618
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1704
+  _globals['_LISTOPENROUNDSREQUEST']._serialized_start=1706
+  _globals['_LISTOPENROUNDSREQUEST']._serialized_end=1768
+  _globals['_LISTOPENROUNDSRESPONSE']._serialized_start=1770
+  _globals['_LISTOPENROUNDSRESPONSE']._serialized_end=1854
+  _globals['_OPENROUND']._serialized_start=1857
+  _globals['_OPENROUND']._serialized_end=2217
+  _globals['_SESSIONSERVICE']._serialized_start=2220
+  _globals['_SESSIONSERVICE']._serialized_end=2857
 # @@protoc_insertion_point(module_scope)

@@ -21,7 +21,7 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class OpenSessionRequest(_message.Message):
+class CreateLaunchRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REQUEST_ID_FIELD_NUMBER: _builtins.int
@@ -32,24 +32,29 @@ class OpenSessionRequest(_message.Message):
     LIMITS_FIELD_NUMBER: _builtins.int
     SESSION_TOKEN_FIELD_NUMBER: _builtins.int
     TABLE_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    BET_LIMITS_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    RETURN_URL_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     game: _builtins.str
-    """The game: the `ruleset.id` of a game in ListGames, e.g. "uth-solo"."""
+    """As in OpenSessionRequest."""
     player: _builtins.str
-    """The player's pseudonym at the operator; no personal data."""
     currency: _builtins.str
-    """ISO 4217; must be the jurisdiction's."""
     operator_reference: _builtins.str
-    """The operator's own id of this session, for its records."""
     session_token: _builtins.str
-    """The operator's own token of the player's session: opaque, at most 1,024 bytes, empty where the operator has none. It
-    goes to the wallet with every debit of this session, never with a credit or a rollback. It is no part of what a
-    repeat must repeat, and is never signed, logged or exported.
-    """
     table: _builtins.str
-    """The table (ListTables), for a game that is played at tables; else empty."""
+    mode: _common_pb2.Mode.ValueType
+    language: _builtins.str
+    """One of the jurisdiction's; empty: the page asks the player."""
+    return_url: _builtins.str
+    """Where the page leads when the player leaves it: https, or http://localhost where development certificates are
+    allowed; at most 1,024 characters of ASCII, without user and fragment. Empty: nowhere.
+    """
     @_builtins.property
     def limits(self) -> _common_pb2.SessionLimits: ...
+    @_builtins.property
+    def bet_limits(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BetLimit]: ...
     def __init__(
         self,
         *,
@@ -61,10 +66,112 @@ class OpenSessionRequest(_message.Message):
         limits: _common_pb2.SessionLimits | None = ...,
         session_token: _builtins.str = ...,
         table: _builtins.str = ...,
+        mode: _common_pb2.Mode.ValueType = ...,
+        bet_limits: _abc.Iterable[_common_pb2.BetLimit] | None = ...,
+        language: _builtins.str = ...,
+        return_url: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["currency", b"currency", "game", b"game", "limits", b"limits", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id", "session_token", b"session_token", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet_limits", b"bet_limits", "currency", b"currency", "game", b"game", "language", b"language", "limits", b"limits", "mode", b"mode", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id", "return_url", b"return_url", "session_token", b"session_token", "table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateLaunchRequest: _TypeAlias = CreateLaunchRequest  # noqa: Y015
+
+@_typing.final
+class CreateLaunchResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LAUNCH_TOKEN_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    launch_token: _builtins.str
+    """43 characters, base64url. The server keeps its SHA-256 only. Whoever has it can open the session: hand it to the
+    player's page over TLS, and write it nowhere.
+    """
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """From here on the token opens nothing."""
+
+    def __init__(
+        self,
+        *,
+        launch_token: _builtins.str = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expire_time", b"expire_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expire_time", b"expire_time", "launch_token", b"launch_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateLaunchResponse: _TypeAlias = CreateLaunchResponse  # noqa: Y015
+
+@_typing.final
+class OpenSessionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    PLAYER_FIELD_NUMBER: _builtins.int
+    CURRENCY_FIELD_NUMBER: _builtins.int
+    OPERATOR_REFERENCE_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    SESSION_TOKEN_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    LAUNCH_TOKEN_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    BET_LIMITS_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    RETURN_URL_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    game: _builtins.str
+    """The game: the `ruleset.id` of a game in ListGames, e.g. "uth-solo"."""
+    player: _builtins.str
+    """The player's pseudonym at the operator; no personal data."""
+    currency: _builtins.str
+    """ISO 4217; one of the jurisdiction's, and the table's where one is named."""
+    operator_reference: _builtins.str
+    """The operator's own id of this session, for its records. No two sessions of an operator have the same."""
+    session_token: _builtins.str
+    """The operator's own token of the player's session: opaque, at most 1,024 bytes, empty where the operator has none. It
+    goes to the wallet with every debit of this session, never with a credit or a rollback. It is no part of what a
+    repeat must repeat, and is never signed, logged or exported.
+    """
+    table: _builtins.str
+    """The table (ListTables), for a game that is played at tables; else empty."""
+    launch_token: _builtins.str
+    """The token of a launch (CreateLaunch). What the launch says is then empty here, or equal."""
+    mode: _common_pb2.Mode.ValueType
+    language: _builtins.str
+    """As in CreateLaunchRequest; the view has them for the player's page."""
+    return_url: _builtins.str
+    @_builtins.property
+    def limits(self) -> _common_pb2.SessionLimits: ...
+    @_builtins.property
+    def bet_limits(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.BetLimit]:
+        """Limits on bets for this player, inside the ruleset's and the operator's; each bet at most once."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        game: _builtins.str = ...,
+        player: _builtins.str = ...,
+        currency: _builtins.str = ...,
+        operator_reference: _builtins.str = ...,
+        limits: _common_pb2.SessionLimits | None = ...,
+        session_token: _builtins.str = ...,
+        table: _builtins.str = ...,
+        launch_token: _builtins.str = ...,
+        mode: _common_pb2.Mode.ValueType = ...,
+        bet_limits: _abc.Iterable[_common_pb2.BetLimit] | None = ...,
+        language: _builtins.str = ...,
+        return_url: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bet_limits", b"bet_limits", "currency", b"currency", "game", b"game", "language", b"language", "launch_token", b"launch_token", "limits", b"limits", "mode", b"mode", "operator_reference", b"operator_reference", "player", b"player", "request_id", b"request_id", "return_url", b"return_url", "session_token", b"session_token", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -290,12 +397,15 @@ class ListSessionsRequest(_message.Message):
     OPEN_ONLY_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    OPERATOR_REFERENCE_FIELD_NUMBER: _builtins.int
     player: _builtins.str
     """Empty: of all players."""
     open_only: _builtins.bool
     page_size: _builtins.int
     """1 to 200; 0 means 50."""
     page_token: _builtins.str
+    operator_reference: _builtins.str
+    """Only the session that was opened with it. Several only where they were opened before references had to differ."""
     def __init__(
         self,
         *,
@@ -303,10 +413,11 @@ class ListSessionsRequest(_message.Message):
         open_only: _builtins.bool = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        operator_reference: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["open_only", b"open_only", "page_size", b"page_size", "page_token", b"page_token", "player", b"player"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["open_only", b"open_only", "operator_reference", b"operator_reference", "page_size", b"page_size", "page_token", b"page_token", "player", b"player"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

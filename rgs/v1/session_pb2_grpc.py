@@ -38,6 +38,11 @@ class SessionServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.CreateLaunch = channel.unary_unary(
+                '/rgs.v1.SessionService/CreateLaunch',
+                request_serializer=rgs_dot_v1_dot_session__pb2.CreateLaunchRequest.SerializeToString,
+                response_deserializer=rgs_dot_v1_dot_session__pb2.CreateLaunchResponse.FromString,
+                _registered_method=True)
         self.OpenSession = channel.unary_unary(
                 '/rgs.v1.SessionService/OpenSession',
                 request_serializer=rgs_dot_v1_dot_session__pb2.OpenSessionRequest.SerializeToString,
@@ -81,6 +86,14 @@ class SessionServiceServicer:
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
     id sent to two methods is two requests, and both take effect. This holds in every service.
     """
+
+    def CreateLaunch(self, request, context):
+        """Prepare a session for a player's page: the answer's token opens it once, within 60 seconds. A repeat with the same
+        request_id gives the same launch under a new token, and the token before it opens nothing any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def OpenSession(self, request, context):
         """Missing associated documentation comment in .proto file."""
@@ -132,6 +145,11 @@ class SessionServiceServicer:
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'CreateLaunch': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateLaunch,
+                    request_deserializer=rgs_dot_v1_dot_session__pb2.CreateLaunchRequest.FromString,
+                    response_serializer=rgs_dot_v1_dot_session__pb2.CreateLaunchResponse.SerializeToString,
+            ),
             'OpenSession': grpc.unary_unary_rpc_method_handler(
                     servicer.OpenSession,
                     request_deserializer=rgs_dot_v1_dot_session__pb2.OpenSessionRequest.FromString,
@@ -181,6 +199,33 @@ class SessionService:
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
     id sent to two methods is two requests, and both take effect. This holds in every service.
     """
+
+    @staticmethod
+    def CreateLaunch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rgs.v1.SessionService/CreateLaunch',
+            rgs_dot_v1_dot_session__pb2.CreateLaunchRequest.SerializeToString,
+            rgs_dot_v1_dot_session__pb2.CreateLaunchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def OpenSession(request,

@@ -37,6 +37,10 @@ class SessionServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> SessionServiceAsyncStub: ...
+    CreateLaunch: _grpc.UnaryUnaryMultiCallable[_session_pb2.CreateLaunchRequest, _session_pb2.CreateLaunchResponse]
+    """Prepare a session for a player's page: the answer's token opens it once, within 60 seconds. A repeat with the same
+    request_id gives the same launch under a new token, and the token before it opens nothing any more.
+    """
     OpenSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.OpenSessionRequest, _session_pb2.OpenSessionResponse]
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
     """The whole state, open round included."""
@@ -59,6 +63,10 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
+    CreateLaunch: _aio.UnaryUnaryMultiCallable[_session_pb2.CreateLaunchRequest, _session_pb2.CreateLaunchResponse]  # type: ignore[assignment]
+    """Prepare a session for a player's page: the answer's token opens it once, within 60 seconds. A repeat with the same
+    request_id gives the same launch under a new token, and the token before it opens nothing any more.
+    """
     OpenSession: _aio.UnaryUnaryMultiCallable[_session_pb2.OpenSessionRequest, _session_pb2.OpenSessionResponse]  # type: ignore[assignment]
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
     """The whole state, open round included."""
@@ -78,6 +86,16 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     same party to the same method gives the stored answer, another one under the same id is refused with ALREADY_EXISTS. One
     id sent to two methods is two requests, and both take effect. This holds in every service.
     """
+
+    @_abc_1.abstractmethod
+    def CreateLaunch(
+        self,
+        request: _session_pb2.CreateLaunchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.CreateLaunchResponse, _abc.Awaitable[_session_pb2.CreateLaunchResponse]]:
+        """Prepare a session for a player's page: the answer's token opens it once, within 60 seconds. A repeat with the same
+        request_id gives the same launch under a new token, and the token before it opens nothing any more.
+        """
 
     @_abc_1.abstractmethod
     def OpenSession(

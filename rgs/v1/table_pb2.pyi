@@ -83,6 +83,35 @@ class TableLimits(_message.Message):
 Global___TableLimits: _TypeAlias = TableLimits  # noqa: Y015
 
 @_typing.final
+class OpeningHours(_message.Message):
+    """One opening a week, in the local time of the table's time zone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WEEKDAY_FIELD_NUMBER: _builtins.int
+    OPENS_MINUTE_FIELD_NUMBER: _builtins.int
+    CLOSES_MINUTE_FIELD_NUMBER: _builtins.int
+    weekday: _builtins.int
+    """1 is Monday, 7 is Sunday (ISO 8601)."""
+    opens_minute: _builtins.int
+    """Minutes after that day's midnight. `closes_minute` beyond 1440 is on the next day."""
+    closes_minute: _builtins.int
+    def __init__(
+        self,
+        *,
+        weekday: _builtins.int = ...,
+        opens_minute: _builtins.int = ...,
+        closes_minute: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closes_minute", b"closes_minute", "opens_minute", b"opens_minute", "weekday", b"weekday"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpeningHours: _TypeAlias = OpeningHours  # noqa: Y015
+
+@_typing.final
 class TableEntry(_message.Message):
     """A table as the lobby shows it."""
 
@@ -126,6 +155,9 @@ class TableEntry(_message.Message):
     EARLY_CLOSE_FIELD_NUMBER: _builtins.int
     HOURS_CHANGE_TIME_FIELD_NUMBER: _builtins.int
     CONFIG_FIELD_NUMBER: _builtins.int
+    HOURS_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
+    CURRENCY_EXPONENT_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     game: _builtins.str
     """The game: its ruleset id."""
@@ -146,6 +178,10 @@ class TableEntry(_message.Message):
     early_close: _builtins.bool
     config: _builtins.str
     """Hex SHA-256 of its configuration: `table_round` names it."""
+    time_zone: _builtins.str
+    """The IANA time zone whose local times `hours` are, such as "Europe/Rome"."""
+    currency_exponent: _builtins.int
+    """Decimal places of the currency's major unit."""
     @_builtins.property
     def names(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Name by language: it, de, en, and perhaps more."""
@@ -155,6 +191,10 @@ class TableEntry(_message.Message):
     @_builtins.property
     def hours_change_time(self) -> _timestamp_pb2.Timestamp:
         """The next opening or closing by its hours; unset if there is none."""
+
+    @_builtins.property
+    def hours(self) -> _containers.RepeatedCompositeFieldContainer[Global___OpeningHours]:
+        """When it is open, week by week. A table without any never opens."""
 
     def __init__(
         self,
@@ -177,10 +217,13 @@ class TableEntry(_message.Message):
         early_close: _builtins.bool = ...,
         hours_change_time: _timestamp_pb2.Timestamp | None = ...,
         config: _builtins.str = ...,
+        hours: _abc.Iterable[Global___OpeningHours] | None = ...,
+        time_zone: _builtins.str = ...,
+        currency_exponent: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["hours_change_time", b"hours_change_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amber_ms", b"amber_ms", "betting_ms", b"betting_ms", "boxes", b"boxes", "boxes_free", b"boxes_free", "chat", b"chat", "config", b"config", "currency", b"currency", "decision_ms", b"decision_ms", "early_close", b"early_close", "game", b"game", "hours_change_time", b"hours_change_time", "limits", b"limits", "names", b"names", "players_at_least", b"players_at_least", "result_ms", b"result_ms", "state", b"state", "table", b"table", "tables_beside", b"tables_beside"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amber_ms", b"amber_ms", "betting_ms", b"betting_ms", "boxes", b"boxes", "boxes_free", b"boxes_free", "chat", b"chat", "config", b"config", "currency", b"currency", "currency_exponent", b"currency_exponent", "decision_ms", b"decision_ms", "early_close", b"early_close", "game", b"game", "hours", b"hours", "hours_change_time", b"hours_change_time", "limits", b"limits", "names", b"names", "players_at_least", b"players_at_least", "result_ms", b"result_ms", "state", b"state", "table", b"table", "tables_beside", b"tables_beside", "time_zone", b"time_zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -364,6 +407,8 @@ class SeatView(_message.Message):
     RESERVED_MINOR_FIELD_NUMBER: _builtins.int
     ROUND_FIELD_NUMBER: _builtins.int
     ENDED_FIELD_NUMBER: _builtins.int
+    REGULATOR_SESSION_ID_FIELD_NUMBER: _builtins.int
+    REGULATOR_PARTICIPATION_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     table: _builtins.str
     box: _builtins.int
@@ -376,6 +421,9 @@ class SeatView(_message.Message):
     """LEFT in the answer to Leave. Else why the session has no seat: CLOSED, BARRED, or NOT_SEATED, where it left before or
     lost the seat (RULEBOOK T-5).
     """
+    regulator_session_id: _builtins.str
+    """RULEBOOK R-1: shown wherever the round is shown."""
+    regulator_participation_id: _builtins.str
     @_builtins.property
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Bet]: ...
     @_builtins.property
@@ -394,10 +442,12 @@ class SeatView(_message.Message):
         reserved_minor: _builtins.int = ...,
         round: _common_pb2.RoundView | None = ...,
         ended: _builtins.str = ...,
+        regulator_session_id: _builtins.str = ...,
+        regulator_participation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "box", b"box", "device_no", b"device_no", "ended", b"ended", "reserved_minor", b"reserved_minor", "round", b"round", "seat_version", b"seat_version", "session_id", b"session_id", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bets", b"bets", "box", b"box", "device_no", b"device_no", "ended", b"ended", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "reserved_minor", b"reserved_minor", "round", b"round", "seat_version", b"seat_version", "session_id", b"session_id", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -45,7 +45,12 @@ def answered(served: Served, method: str, command: Command = rgs_here, **fields:
 
 def seated(served: Served, player: str) -> Any:
     """A session with 50.00 in it."""
-    fields: dict[str, Any] = {"game": "casino-holdem", "player": player, "currency": "EUR", "operator_reference": "1"}
+    fields: dict[str, Any] = {
+        "game": "casino-holdem",
+        "player": player,
+        "currency": "EUR",
+        "operator_reference": player,
+    }
     session = answered(served, "SessionService/OpenSession", **fields)["session"]
     named = {"session_id": session["session_id"], "purchase_no": session["next_purchase_no"]}
     return answered(served, "SessionService/BuyParticipation", **named, amount_minor=5000)["session"]
@@ -74,7 +79,10 @@ def test_a_request_id_is_told_and_makes_a_repeat_the_same(served: Served) -> Non
     assert found is not None
     status, second, err = call(served, "OpenSession", json.dumps(fields | {"request_id": found[1]}))
     assert (status, second, err) == (0, first, "")
-    status, third, _ = call(served, "OpenSession", "-", said=json.dumps(fields))
+    status, _, err = call(served, "OpenSession", "-", said=json.dumps(fields))  # under an id of its own
+    assert status == 1
+    assert "[OPERATOR_REFERENCE_USED]" in err
+    status, third, _ = call(served, "OpenSession", "-", said=json.dumps(fields | {"operator_reference": "ref-2"}))
     assert status == 0
     assert json.loads(third)["session"]["session_id"] != json.loads(first)["session"]["session_id"]
 

@@ -40,6 +40,8 @@ from rgs.v1.common_pb2 import SessionView
 from tests.support.log.logcheck import LogCheck, logcheck
 from tests.support.process.served import PARTY, rgs, serving
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["logcheck"]
 
 
@@ -205,7 +207,6 @@ def test_printed_command_gives_the_same_reconciliation_from_the_files_alone(fold
         assert (tmp_path / "out" / name).read_bytes() == (folder / "reconciliation" / name).read_bytes(), name
 
 
-@pytest.mark.slow
 def test_the_next_demo_begins_anew_and_its_failure_says_what_and_where(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -228,7 +229,6 @@ def test_the_next_demo_begins_anew_and_its_failure_says_what_and_where(
         assert (again / name).read_text() != (folder / name).read_text()
 
 
-@pytest.mark.slow
 def test_a_server_that_does_not_start_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def loses_the_key(home: Path) -> object:
         (home / "tls" / "server.key").unlink()
@@ -244,7 +244,6 @@ def test_a_server_that_does_not_start_is_told_of(tmp_path: Path, monkeypatch: py
     assert "server key" in (tmp_path / "demo" / "server.txt").read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_a_server_that_dies_in_between_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -456,7 +455,6 @@ def test_a_replay_that_saw_something_else_is_seen(played: Played, field: str, va
         devkit_demo.verify_replay({**GOOD, **amounts, field: value}, played.sessions)
 
 
-@pytest.mark.slow
 def test_a_bent_export_stops_the_demo(played: Played, tmp_path: Path) -> None:
     lines = played.export.read_bytes().splitlines(keepends=True)
     bent = next(number for number, line in enumerate(lines) if _kind(line) == "round_final")

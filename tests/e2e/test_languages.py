@@ -16,8 +16,9 @@ import pytest
 
 from rgs.cli.options import run_app
 from rgs.cli.play import app
+from rgs.core.texts import LANGUAGES, REFERENCE
 from rgs.devkit.client import Client
-from rgs.devkit.terminal.i18n import LANGUAGES, REFERENCE, Words, load_words
+from rgs.devkit.terminal.i18n import Words, load_words
 from rgs.v1.history_pb2 import GetRoundRecordResponse, RoundRecord
 from tests.support.process.served import Served, rgs_here, serving
 
@@ -75,6 +76,7 @@ def vocabulary_of(words: Words) -> set[str]:
     return vocabulary(" ".join(re.sub(r"\{\w+\}", " ", text) for text in words.texts.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", sorted(GAMES))
 @pytest.mark.parametrize("language", OTHERS)
 def test_a_whole_session_says_nothing_in_english(served: Served, language: str, game: str) -> None:
@@ -103,7 +105,7 @@ def test_the_search_for_english_finds_some(served: Served) -> None:
 
 def test_each_game_has_its_own_words(served: Served) -> None:
     uth, holdem = (play(served, "it", game) for game in ("uth-solo", "casino-holdem"))
-    assert "[v] vedi   [4] giocare 4x 20.00 EUR   [3] giocare 3x 15.00 EUR" in uth
+    assert "[v] vedi   [4] play 4x 20.00 EUR   [3] play 3x 15.00 EUR" in uth
     assert re.search(r"\[v\] vedi +\[2\] play 2x 10\.00 EUR", uth)
     assert "Puntata Antecedente" not in uth
     assert "[v] vedi 10.00 EUR   [l] lascia" in holdem

@@ -188,12 +188,29 @@ class Terminal:
         begin = len(self.said)
         while text not in self.said[begin:]:
             assert time.monotonic() < last, self.said[begin:]
-            if select.select([self._file], [], [], 0.2)[0]:
-                self.said += os.read(self._file, 65536).decode("utf-8", "replace")
+            self._read()
         return self.said[begin:]
+
+    def _read(self) -> None:
+        if select.select([self._file], [], [], 0.2)[0]:
+            self.said += os.read(self._file, 65536).decode("utf-8", "replace")
 
     def press(self, keys: str) -> None:
         os.write(self._file, keys.encode())
+
+    def press_for(self, keys: str, text: str) -> str:
+        """Press until the text is said, and return what is said up to it. People do so when a key was too early: the
+        terminal discards it when the table moves in that moment.
+        """
+        last = time.monotonic() + 60
+        begin = len(self.said)
+        while text not in self.said[begin:]:
+            assert time.monotonic() < last, self.said[begin:]
+            self.press(keys)
+            again = time.monotonic() + 5
+            while text not in self.said[begin:] and time.monotonic() < again:
+                self._read()
+        return self.said[begin:]
 
     def mode(self) -> int:
         """Whether typed keys are shown, and taken line by line."""

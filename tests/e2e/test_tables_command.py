@@ -84,7 +84,7 @@ def seated(served: Served, client: Client, player: str, table: table_pb2.TableEn
         game=table.game,
         player=player,
         currency="EUR",
-        operator_reference="1",
+        operator_reference=client.request_id(),
         table=table.table,
     )
     session = client.call(client.sessions.OpenSession, request).session

@@ -20,11 +20,14 @@ from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import ApiHarness, channel_of, entropy, reason_in, serving, status_in
 
 MAY = {
-    "CatalogService": {"operator", "auditor", "regulator", "lab", "admin"},
+    "CatalogService": {"operator", "auditor", "regulator", "lab", "admin", "support"},
     "SessionService": {"operator"},
     "PlayService": {"operator"},
     "TableService": {"operator"},
     "TableAdminService": {"admin"},
+    "FreeBetService": {"operator"},
+    "ReportService": {"operator"},
+    "SupportService": {"support"},
     "HistoryService": {"operator", "auditor", "regulator"},
     "AuditService": {"operator", "auditor", "regulator", "lab"},
     "AdminService": {"admin"},
@@ -33,6 +36,7 @@ MAY = {
 OVERSIGHT = {"admin", "auditor", "regulator"}
 OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
+    "GetTerms": OPERATOR,
     "ListOpenRounds": OVERSIGHT | {"operator"},
     "ListPendingCredits": OVERSIGHT | {"operator"},
     **dict.fromkeys(("GetOutbox", "ListHeldReports", "GetReturns"), OVERSIGHT),
@@ -90,7 +94,7 @@ async def test_every_role_at_every_method(tmp_path: Path) -> None:
                     assert code in allowed, (role, method)
                 else:
                     assert code is grpc.StatusCode.PERMISSION_DENIED, (role, method)
-    assert len(ROLES) == 71
+    assert len(ROLES) == 85
 
 
 async def test_strangers_of_every_kind(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rgs.service.callers import Role
 from rgs.v1 import admin_pb2 as pb
 from rgs.v1 import common_pb2, history_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.support.api.client import ApiClient, cards_in, refused, request_id
+from tests.support.api.client import ApiClient, cards_in, no_update, refused, request_id
 from tests.support.api.harness import ApiHarness, info_in, reason_in, serving, status_in
 from tests.support.api.submitting import reason_of
 from tests.support.service.harness import read_statement
@@ -191,7 +191,7 @@ async def test_a_round_is_paused_told_of_and_resumed(tmp_path: Path) -> None:
         done = await admin.ReportMalfunction(report)
         body = read_statement(done.statement)
         assert (body["code"], body["reason"], body["round_id"]) == ("MALFUNCTION", "CARDS_SHOWN", player.round_id)
-        notice = (await stream.read()).notice
+        notice = (await no_update(stream)).notice
         assert (notice.round_id, notice.paused, notice.malfunction_code) == (player.round_id, True, "CARDS_SHOWN")
         request = session_pb2.GetSessionRequest(session_id=player.session_id)
         shown = (await player.sessions.GetSession(request)).session
@@ -209,7 +209,7 @@ async def test_a_round_is_paused_told_of_and_resumed(tmp_path: Path) -> None:
         assert await reason_of(admin.ReportMalfunction(twice)) == "ROUND_NOT_PAUSED"
         resume = pb.ResumeRoundRequest(request_id=request_id(), round_id=player.round_id, reason="WAS_NONE")
         assert read_statement((await admin.ResumeRound(resume)).statement)["code"] == "ROUND_RESUMED"
-        notice = (await stream.read()).notice
+        notice = (await no_update(stream)).notice
         assert (notice.paused, notice.status) == (False, common_pb2.ROUND_STATUS_OPEN)
         view = (await player.play.GetRound(get)).round
         player.round_version = view.round_version
@@ -234,7 +234,7 @@ async def test_a_void_takes_two_admins_and_gives_everything_back(tmp_path: Path)
         await other.start()
         report = pb.ReportMalfunctionRequest(request_id=request_id(), round_id=player.round_id, code="CARDS_SHOWN")
         await first.ReportMalfunction(report)
-        assert (await stream.read()).notice.paused
+        assert (await no_update(stream)).notice.paused
         nobody = "01" + "0" * 24
         ids = [player.round_id, other.round_id, nobody]
         propose = pb.ProposeVoidRequest(request_id=request_id(), round_ids=ids, reason="CARDS_SHOWN")
@@ -254,7 +254,7 @@ async def test_a_void_takes_two_admins_and_gives_everything_back(tmp_path: Path)
         final = read_statement(result.statement)
         assert (result.status, final["kind"], final["status"]) == (3, "round_final", "void")
         assert [approval["party"] for approval in final["void"]["approvals"]] == ["demo-admin", "admin-2"]
-        assert (await stream.read()).notice.status == common_pb2.ROUND_STATUS_VOID
+        assert (await no_update(stream)).notice.status == common_pb2.ROUND_STATUS_VOID
         assert await second.ApproveVoid(approve) == approved
         later = pb.ApproveVoidRequest(request_id=request_id(), round_ids=[player.round_id])
         assert (await second.ApproveVoid(later)).results[0].refusal == "ROUND_NOT_OPEN"

@@ -61,7 +61,7 @@ async def test_the_first_and_the_last_statements(tmp_path: Path) -> None:
         assert artifacts[0] == ("manifest", manifest().sha256)
         assert [name for name, _ in artifacts[1:]] == [
             *("uth-online", "uth-seven-box", "uth-lugano", "uth-solo", "casino-holdem"),
-            *("it-adm", "gb-ukgc", "demo"),
+            *("it-adm", "gb-ukgc", "demo", "demo-seamless"),
         ]
         assert [body["kind"] for body in result[-2:]] == ["event", "instance_end"]
         assert (result[-1]["reason"], result[-1]["last_draw_no"]) == ("DRAINED", "1")

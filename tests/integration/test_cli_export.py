@@ -101,7 +101,7 @@ class Server:
         named = {"regulator": "test-regulator", "regulator_session_id": f"M{session_id[-15:]}"}
         block, salt = {"player": f"player-{session_id[-1]}", **named}, bytes(32)
         body = {
-            "currency": DEMO.currency,
+            "currency": "EUR",
             "jurisdiction": {"id": DEMO.id, "sha256": DEMO.sha256, "version": str(DEMO.version)},
             "operator": "demo-operator",
             "private": private_hash(salt, block).hex(),
@@ -116,7 +116,7 @@ class Server:
             operator_reference="",
             ruleset_id=RULESET.id,
             jurisdiction_id=DEMO.id,
-            currency=DEMO.currency,
+            currency="EUR",
             status=SessionStatus.OPEN,
             open_ms=NOW_MS,
             last_ms=NOW_MS,

@@ -17,6 +17,7 @@ from typing import cast
 
 import grpc
 import pytest
+import typer
 
 import rgs
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, VerificationError
@@ -28,6 +29,7 @@ from rgs.node.files import FileRefusedError
 from rgs.node.home import ensure_home
 from rgs.node.parts import part
 from rgs.node.workers import ServingAlreadyError
+from rgs.service.roles import Role
 from rgs.store.changes import InstanceLostError, StoreAwayError, StoreError, StoreRefusedError
 from rgs.store.sqlite.store import connect
 from rgs.tlog.directory import LogRefusedError
@@ -149,7 +151,7 @@ def test_the_home_may_come_from_the_environment(cli: Cli, monkeypatch: pytest.Mo
     monkeypatch.setenv("RGS_HOME", str(cli.home))
     cli("init")
     assert (cli.home / "rgs.toml").exists()
-    assert len(cli("party", "list").splitlines()) == 5
+    assert len(cli("party", "list").splitlines()) == len(Role)
 
 
 def test_a_reader_that_goes_away_is_no_traceback_and_no_success() -> None:
@@ -205,6 +207,7 @@ def test_what_is_not_installed_is_said_and_what_is_broken_is_raised(
         part("broken_part", "x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["call", "conformance", "demo", "play", "simulate", "tables"])
 def test_a_command_of_the_devkit_is_refused_in_one_line_by_the_launcher(name: str, tmp_path: Path) -> None:
     """The launcher imports measured software alone, and the devkit is not part of it."""
@@ -217,17 +220,18 @@ def test_a_command_of_the_devkit_is_refused_in_one_line_by_the_launcher(name: st
 def test_demo_and_play_get_their_arguments_untouched(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[object, str, list[str]]] = []
 
-    def run_app(app: object, name: str, arguments: list[str]) -> int:
+    def run_app(app: object, name: str, arguments: list[str], _manifest: Manifest) -> int:
         seen.append((app, name, arguments))
         return 3
 
-    monkeypatch.setattr("rgs.cli.run_app", run_app)
-    for name in ("demo", "play"):
+    monkeypatch.setattr("rgs.cli.app.run_app", run_app)
+    apps = {name: typer.Typer() for name in ("demo", "play")}
+    for name, app in apps.items():
         module = ModuleType(f"rgs.cli.{name}")
-        monkeypatch.setattr(module, "app", f"the app of {name}", raising=False)
+        monkeypatch.setattr(module, "app", app, raising=False)
         monkeypatch.setitem(sys.modules, module.__name__, module)
         cli(name, "--help", "--fast", "-x", "3", status=3)
-    assert seen == [(f"the app of {name}", name, ["--help", "--fast", "-x", "3"]) for name in ("demo", "play")]
+    assert seen == [(app, name, ["--help", "--fast", "-x", "3"]) for name, app in apps.items()]
 
 
 @pytest.fixture

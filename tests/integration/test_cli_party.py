@@ -206,3 +206,18 @@ def test_without_a_home_or_with_a_broken_store_the_way_on_is_told(cli: Cli, tmp_
     assert "is no store" in cli.refused(*_party(cli, "list"))
     (cli.home / "store" / "rgs.db").unlink()
     assert "there is no store" in cli.refused(*_party(cli, "list"))
+
+
+def test_the_links_of_an_operator_are_set_and_shown(cli: Cli) -> None:
+    assert cli(*_party(cli, "links", "demo-operator")) == "cashier\t-\nresponsible_play\t-\nhelp\t-\n"
+    pages = ("--cashier", "https://op.example/cashier", "--help-page", "https://op.example/help")
+    cli(*_party(cli, "links", "demo-operator", *pages))
+    shown = cli(*_party(cli, "links", "demo-operator", "--cashier", ""))
+    assert shown == "cashier\t-\nresponsible_play\t-\nhelp\thttps://op.example/help\n"
+    assert cli(*_party(cli, "links", "demo-operator")) == shown
+    line = cli.refused(*_party(cli, "links", "demo-operator", "--help-page", "http://op.example"))
+    assert "'http://op.example' is not an https URL" in line
+    assert "[INVALID_FIELD field=help" in line
+    assert "[NOT_FOUND" in cli.refused(*_party(cli, "links", "nobody", "--help-page", "https://op.example"))
+    assert "[NOT_FOUND" in cli.refused(*_party(cli, "links", "demo-auditor", "--help-page", "https://op.example"))
+    assert cli(*_party(cli, "links", "demo-operator")) == shown

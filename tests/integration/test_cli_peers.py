@@ -21,6 +21,8 @@ from rgs.node.home import PEERS_CERTIFICATE, ensure_home
 from tests.support.api.harness import entropy
 from tests.support.process.served import rgs, rgs_here
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -62,13 +64,13 @@ def test_a_wallet_that_forgets_fails_with_2_and_passes_when_its_faults_are_switc
         kit = ("conformance", "wallet", "--target", target, "--player", "anna", "--home", str(home))
         bad = rgs(*kit, "--junit", str(junit))
         assert bad.returncode == 2, bad.stderr
-        assert "51 checks: 46 passed, 3 FAILED, 2 skipped" in bad.stdout
+        assert "52 checks: 47 passed, 3 FAILED, 2 skipped" in bad.stdout
         root = ET.fromstring(junit.read_bytes())  # noqa: S314 - our own file
-        assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("51", "3", "2")
+        assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("52", "3", "2")
         process.send_signal(signal.SIGUSR1)
         good = rgs_here(*kit, "--expired-token", "expired", "--tls", str(home / "tls"))
         assert good.returncode == 0, good.stdout
-        assert "51 checks: 51 passed, 0 FAILED, 0 skipped" in good.stdout
+        assert "52 checks: 52 passed, 0 FAILED, 0 skipped" in good.stdout
     header, *rows = csv.read_text("ascii").splitlines()
     assert header.startswith("transaction_id,kind,player,currency,amount_minor,time,reference,status")
     assert len(rows) > 100

@@ -131,7 +131,7 @@ class Script:
 
     async def enter(self, name: str, box: int = 0) -> None:
         config = self.evenings[PLAYERS[name]].config
-        opening = OpenSession(_id_of(f"open {name}"), config.ruleset_id, name, "EUR", "ref-1", table=config.id)
+        opening = OpenSession(_id_of(f"open {name}"), config.ruleset_id, name, "EUR", f"ref-{name}", table=config.id)
         await self.money(f"open {name}", name, lambda _: opening)
         await self.money(
             f"buy {name}", name, lambda one: BuyParticipation(_id_of(f"buy {name}"), one.session_id, 1, 100_000)

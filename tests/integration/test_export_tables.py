@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -220,11 +221,15 @@ def _policy(night: Night, folder: Path) -> Path:
     return policy
 
 
-def test_a_receipt_of_a_seat_is_verified(ended: Night, tmp_path: Path, verify: Callable[[bytes], Any]) -> None:
+def test_a_receipt_of_a_seat_is_verified(
+    ended: Night, tmp_path: Path, verify: Callable[[bytes], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     night = Night(shutil.copytree(ended.home, tmp_path / "home"), ended.own, ended.others, ended.rounds)
     policy, round_id, session = _policy(night, tmp_path), night.rounds[0], night.own[1]
     for opening, name in ((False, "final"), (True, "opening")):
         receipt(round_id, home=night.home, opening=opening, session=session, output=tmp_path)
+        shown = capsys.readouterr().out
+        assert re.search(r"^regulator's session id [0-9A-Z]{16}, participation id [0-9A-Z]{16}$", shown, re.MULTILINE)
         files = [str(tmp_path / f"{round_id}-{session}-{name}{suffix}") for suffix in (".json", ".tlog-proof")]
         assert receipts.main([*files, "--policy", str(policy), "--root", ROOT_KEY.keyid]) == 0
         content = Path(files[0]).read_bytes()

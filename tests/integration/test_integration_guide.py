@@ -17,7 +17,7 @@ import pytest
 from examples import minimal_client
 from rgs.api.errors import ERRORS
 from rgs.core.statements import parse_envelope, parse_statement
-from rgs.v1 import audit_pb2, catalog_pb2, common_pb2, history_pb2, play_pb2, session_pb2
+from rgs.v1 import audit_pb2, catalog_pb2, common_pb2, history_pb2, play_pb2, report_pb2, session_pb2
 from tests.support.process.served import Served, serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ TEXT = GUIDE.read_text("utf-8")
 ADDRESS = "localhost:50551"
 SERVICES = [
     service
-    for module in (audit_pb2, catalog_pb2, history_pb2, play_pb2, session_pb2)
+    for module in (audit_pb2, catalog_pb2, history_pb2, play_pb2, report_pb2, session_pb2)
     for service in module.DESCRIPTOR.services_by_name.values()
 ]
 
@@ -60,12 +60,29 @@ def test_the_guide_runs(
 
 def test_the_pieces_are_found() -> None:
     assert len(pieces()) == TEXT.count("```python") >= 10
-    assert TEXT.count("```") == 2 * len(pieces())
+    # Before them: what to type, and a client in Node, which tests/sdk/test_guide.py runs.
+    typed, python = TEXT.count("```sh"), TEXT.index("```python")
+    assert TEXT.count("```js") == 1
+    assert TEXT.count("```") == 2 * (len(pieces()) + typed + 1)
+    assert max(TEXT.rindex("```sh"), TEXT.index("```js")) < python
+
+
+def test_what_is_to_be_typed_names_what_is_there() -> None:
+    typed = "".join(re.findall(r"^```sh\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = re.findall(r"^make (?:-C \S+ )?([a-z]+)", typed, re.MULTILINE)
+    assert targets == ["sandbox", "contract", "sdk"]
+    assert [target for target in targets if f"\n{target}: " not in makefile] == []
+    files = re.findall(r"\$RGS/([\w./]+)", typed)
+    assert len(files) == 3
+    assert [file for file in files if not (ROOT / file).exists()] == []
+    service, method = re.findall(r"localhost:50651 rgs\.v1\.(\w+)/(\w+)$", typed, re.MULTILINE)[0]
+    assert (service, method) in {(row.containing_service.name, row.name) for one in SERVICES for row in one.methods}
 
 
 def test_every_call_of_the_contract_is_told_of() -> None:
     calls = {method.name for service in SERVICES for method in service.methods}
-    assert len(calls) == 22
+    assert len(calls) == 27
     assert {call for call in calls if f"`{call}`" not in TEXT} == set()
 
 
@@ -90,7 +107,8 @@ def test_fields_are_real() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", TEXT)
+    prose = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)#]+)\)", prose)
     assert len(links) >= 3
     assert [link for link in links if not (GUIDE.parent / link).is_file()] == []
 

@@ -47,6 +47,7 @@ def _imported(here: Installation, names: list[str], between: str = "") -> dict[s
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_what_is_in_no_listing_is_not_imported_wherever_it_lies(sources: Installation) -> None:
     """A developer's tools and own files keep no server from starting, and none of them can be imported by it."""
     planted = [sources.root / "no_library/__init__.py", sources.root / "scratch.py", sources.site / "tool/__init__.py"]

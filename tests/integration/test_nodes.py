@@ -20,7 +20,7 @@ from rgs.service.instance import Instance
 from rgs.store.address import PostgresAddress
 from rgs.v1 import admin_pb2, play_pb2, session_pb2
 from rgs.v1.admin_pb2_grpc import AdminServiceStub
-from tests.support.api.client import health, request_id
+from tests.support.api.client import health, no_update, request_id
 from tests.support.api.cluster import (
     OPEN,
     Cluster,
@@ -106,7 +106,7 @@ async def test_the_same_request_everywhere_at_once_has_one_effect_and_one_answer
     async with cluster(tmp_path / "home", place, SERVERS) as harness:
         channels = [harness.channel(number) for number in range(SERVERS)]
         opening = session_pb2.OpenSessionRequest(
-            request_id=request_id(), game="uth-solo", player="player-1", currency="EUR", operator_reference="ref-1"
+            request_id=request_id(), game="uth-solo", player="player-1", currency="EUR", operator_reference=request_id()
         )
         table = Table(channels)
 
@@ -289,10 +289,10 @@ async def test_a_stream_hears_what_happens_at_another_server(tmp_path: Path, pla
             )
         )
         async with asyncio.timeout(10):
-            notice = (await stream.read()).notice
+            notice = (await no_update(stream)).notice
         assert (notice.round_id, notice.paused) == (table.round.round_id, True)
         await stream.write(play_pb2.PlayRequest(act=table.acting()))
-        answer = await stream.read()
+        answer = await no_update(stream)
         assert answer.WhichOneof("response") == "error", "the notice came once, and the round is paused here too"
 
 

@@ -19,6 +19,8 @@ from tests.support.api.harness import reason_in, status_in
 from tests.support.api.wired import Wire, wired
 from tests.support.service.oracles import verify_books
 
+pytestmark = pytest.mark.slow
+
 NOISY = 32
 AT_ONCE = 12
 """Calls that the noisy operator may have under way: it always has as many as it can."""

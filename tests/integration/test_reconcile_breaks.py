@@ -15,6 +15,8 @@ from tests.support.records.factory import RecordFactory
 from tests.support.records.parts import SessionRecord
 from tests.support.service.reconciling import Day, Row, play_day
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 T0 = "2026-11-18T11:06:40.000Z"
 

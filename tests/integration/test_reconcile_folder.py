@@ -102,6 +102,7 @@ def test_what_a_clean_report_says(day: Day, tmp_path: Path) -> None:
         "overdue_s": None,
         "owed": {},
         "period": None,
+        "play_money": {"rounds": 0, "sessions": 0},
         "rejected": 0,
         "rejects_allowed": False,
         "resolutions": None,

@@ -19,6 +19,7 @@ TEXT = GUIDE.read_text("utf-8")
 ADDRESS = "localhost:50551"
 
 
+@pytest.mark.slow
 def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (source,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     with serving(tmp_path) as served:

@@ -44,7 +44,7 @@ COMPARED = {
     " funds_minor, table_id",
     "table_rounds": "round_id, table_id, table_round_no, game_code, ruleset_id, jurisdiction_id, config, seats, hands,"
     " salt, seats_root, betting_open_ms, betting_close_ms, table_round, instance, draw_no, core, commitment, deal,"
-    " deal_ms, final, status, end_ms",
+    " deal_ms, final, status, end_ms, seats_ms",
     "totals": "*",
     "regulator_days": "operator, day, currency, stages, staked_minor, returned_minor, purchases, bought_minor",
     "table_configs": "*",
@@ -134,6 +134,8 @@ async def test_bets_that_are_those_of_a_dealt_round_get_their_openings(kept: Kep
     assert (reason, fault) == (DECK_UNRECOVERABLE, "")
     void = rows(tmp_path / "one" / "rgs.db", "SELECT seat_no FROM rounds WHERE status = 'void' ORDER BY seat_no")
     assert len(void) == len(NAMES)
+    ((event,),) = rows(tmp_path / "one" / "rgs.db", "SELECT envelope FROM statements WHERE code = 'STORE_RECOVERED'")
+    assert read_statement(event)["subject"] == "rounds open: 0 with their deck, 1 without"
     assert {len(path) for (path,) in rows(tmp_path / "one" / "rgs.db", "SELECT path FROM rounds")} == {6 * 32}
 
 
@@ -159,6 +161,8 @@ async def test_a_deck_that_was_in_the_backup_is_shown_by_the_void(kept: Kept, tm
     assert rows(kept.copy_of(backup), "SELECT state FROM tables") == [("opening",)]
     one = await recovered(kept, tmp_path / "one", backup, behind(kept, "seat_opening", 7))
     assert [(table.reason, table.fault) for table in one.recovered.tables] == [(REASON, "")]
+    ((event,),) = rows(tmp_path / "one" / "rgs.db", "SELECT envelope FROM statements WHERE code = 'STORE_RECOVERED'")
+    assert read_statement(event)["subject"] == "rounds open: 1 with their deck, 0 without"
     finals = rows(tmp_path / "one" / "rgs.db", "SELECT envelope FROM statements WHERE kind = 'table_final' ORDER BY id")
     assert [len(read_statement(envelope)["deck"]) for (envelope,) in finals] == [52] * 3
 
@@ -234,6 +238,7 @@ async def test_bets_of_which_nothing_is_signed_return(kept: Kept, tmp_path: Path
     assert await one.verify() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [State.DECIDING, State.RESULT])
 async def test_tables_are_recovered_in_either_store(place: Place, ends: State) -> None:
     """The backup has bets; in the gap the round is played, and another one is dealt, or played too."""

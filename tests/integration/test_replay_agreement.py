@@ -11,9 +11,11 @@ import pytest
 from certification import replay
 from tests.support.records.betting import bet_by_bet
 from tests.support.records.factory import RecordFactory, join
+from tests.support.records.granted import free_bets
 from tests.support.records.lies import Planted
 from tests.support.records.lying import limits, played, two_folds, two_rounds, void_and_round, void_factory
 from tests.support.records.planted import PLANTED
+from tests.support.records.planted_demo import second_versions
 from tests.support.records.planted_ids import boots, clock_set_back, seats, turned, turned_after_set_back, two_bettors
 from tests.support.records.planted_voids import removed_later, reported_by_another
 from tests.support.records.ready_made import large_factory, small_factory
@@ -63,6 +65,8 @@ HONEST = {
     "bets": bet_by_bet,
     "bets of before": without_lost_returns,
     "two bettors": two_bettors,
+    "free bets": partial(free_bets, law_version=None),
+    "free bets of Casino Hold'em": partial(free_bets, law_version=None, ruleset="casino-holdem"),
     "void": void_factory,
     "unrecoverable": partial(void_factory, reason="DECK_UNRECOVERABLE"),
     "admin removed later": removed_later,
@@ -77,6 +81,7 @@ HONEST = {
     "the newest of Italy": partial(played, jurisdiction="it-adm", law_version=None),
     "the newest of Britain": partial(played, jurisdiction="gb-ukgc", law_version=None),
     "the newest of the demo": partial(played, law_version=None),
+    "second versions": second_versions,
 }
 
 

@@ -15,6 +15,8 @@ from tests.support.records.ready_made import small_factory
 from tests.support.records.replaying import replay_file
 from tests.support.seeded import turn
 
+pytestmark = pytest.mark.slow
+
 FACTORY = small_factory()
 EXPORT, KEYS = FACTORY.export(), FACTORY.keys()
 STRIDE = 61  # with no factor of 8: each bit of the byte is visited

@@ -82,7 +82,7 @@ def test_a_failure_says_where_it_is(small: RecordFactory, tmp_path: Path, capsys
     result = capsys.readouterr().out.splitlines()
     assert result[0].startswith("FAILED 1 line: ")
     assert result[0].endswith(f"({tmp_path / 'export'}:5)")
-    answered = f"FAILED 11 opening: no final answers the opening ({tmp_path / 'export'}:7, round_id "
+    answered = f"FAILED 11 opening: no final answers the opening ({tmp_path / 'export'}:6, round_id "
     assert [line for line in result if line.startswith(answered)]
     assert result[-1] == "0 rounds verified, 1 failed, UNANCHORED"
 
@@ -186,7 +186,7 @@ def test_a_ruleset_that_is_none_is_2(content: bytes, small: RecordFactory, tmp_p
 
 def test_a_ruleset_of_another_time_can_be_brought(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     older = (RULESETS / "uth-solo.toml").read_text("utf-8").replace("version = 1\n", "version = 7\n", 1)
-    law = (JURISDICTIONS / "demo.toml").read_text("utf-8").replace("version = 2\n", "version = 7\n", 1)
+    law = (JURISDICTIONS / "demo.toml").read_text("utf-8").replace("version = 3\n", "version = 7\n", 1)
     (tmp_path / "rules.toml").write_text(older, "utf-8")
     (tmp_path / "rules.json").write_bytes(parse_ruleset(older).canonical)
     (tmp_path / "law.toml").write_text(law, "utf-8")

@@ -14,7 +14,7 @@ from certification import replay
 from rgs.core.jurisdictions import EARLIER_VERSIONS, SHIPPED_JURISDICTIONS, load_jurisdiction
 from rgs.core.replay import CHECKS
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
-from rgs.core.statements import KINDS
+from rgs.core.statements.kinds import KIND_OF_PAYLOAD_TYPE
 from tests.vectors.statements.generate import FOLDER, scenarios
 from tests.vectors.statements.worked import worked
 from tests.verifier import independent_verifier
@@ -111,7 +111,7 @@ def test_the_worked_seats_lead_to_their_root(number: int) -> None:
 
 
 def test_every_kind_stands_in_the_table() -> None:
-    for kind in KINDS.values():
+    for kind in KIND_OF_PAYLOAD_TYPE.values():
         (role,) = kind.roles
         flags = " | ".join("yes" if flag else "" for flag in (kind.numbered, kind.linked, kind.private))
         assert f"| `{kind.name}` | {role} | {flags} | `{kind.payload_type}` |" in FORMATS

@@ -77,6 +77,7 @@ def test_the_command_lines_work_on_a_database(
     assert "nothing to do" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_workers_whose_start_is_hopeless_are_begun_once(tmp_path: Path, database: PostgresAddress) -> None:
     """The supervisor finds nothing wrong; each worker does: its node key is another's."""
     home, other = tmp_path / "home", tmp_path / "other"
@@ -94,6 +95,7 @@ def test_workers_whose_start_is_hopeless_are_begun_once(tmp_path: Path, database
     assert "worker_ended" not in logged, "none is begun again"
 
 
+@pytest.mark.slow
 async def test_a_database_that_is_gone_is_told_as_unavailable_and_found_again(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,9 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
         await second.start()
         try:
             if background_s > 1:
-                assert (await reported_by(harness, "first")).reason == "INSTANCE_LOST"
+                first = await reported_by(harness, "first")
+                # The store refuses it; or the first look at the lease came late and has closed the guard.
+                assert "INSTANCE_LOST" in (first.reason, first.metadata["code"])
             else:
                 async with asyncio.timeout(20):
                     await harness.server.lost.wait()
@@ -63,7 +65,7 @@ async def test_a_server_whose_store_was_taken_says_by_whom_and_since_when(
             guard = harness.server.services.availability.guard("store")
             assert (guard.code, guard.latched) == ("INSTANCE_LOST", True)
             await ApiClient(second.channel(), "other").open()
-            if background_s < 1:
+            if harness.server.lost.is_set():
                 await harness.stop()
             else:
                 with pytest.raises(InstanceLostError):  # its last statement is refused as well

@@ -290,6 +290,7 @@ def test_the_checks_catch_a_planted_defect(
             check(store, *example)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", [forgets_tombstones, accepts_late_debits], ids=["tombstones", "late debits"])
 def test_the_search_finds_a_planted_defect(store: WalletStore, plant: Callable[[pytest.MonkeyPatch], None]) -> None:
     @settings(database=None, max_examples=200)

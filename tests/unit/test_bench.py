@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from bench import draws, filling, history, log, memory
 from bench.database import server_cpu_s
 from bench.disk import fdatasync_s
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table, ratio
+from bench.floor import RESPONSE_BYTES, Floor
 from bench.machine import describe, file_system_of
 from bench.mix import CALLS_PER_ROUND, WAYS, ways_of
 from bench.process import Reading
@@ -117,6 +119,45 @@ def test_cpu_is_per_call_and_over_the_echo_of_the_same_repeat() -> None:
         "commit_batch_64_stream": 20.0,
         "stream_calls_per_s_64": 500.0,
     }
+
+
+def test_ours_is_also_over_the_sized_echo_and_the_floor_and_the_cpu_of_all_processes_stands_beside() -> None:
+    played = replace(window(calls=1000, cpu_s=0.6), tree_cpu_s=0.7, database_cpu_s=0.1)
+    some = Played(unary=[played] * 5, stream=[played] * 5)
+    yardsticks = {
+        (name, way): [window(calls=1000, cpu_s=cpu_s)] * 5
+        for name, cpu_s in (("Sized", 0.1), ("Floor", 0.3))
+        for way in ("unary", "stream")
+    }
+    repeats = Repeats(
+        echo=[window(calls=1000, cpu_s=0.2)] * 5,
+        played={"sqlite": some, "postgres": some},
+        fdatasync_s=[0.001] * 5,
+        yardsticks=yardsticks,
+    )
+    medians = {figure.name: round(figure.median, 6) for figure in figures_of(64, repeats)}
+    assert (medians["sized_unary_cpu_ratio_64"], medians["floor_stream_cpu_ratio_64"]) == (0.5, 1.5)
+    assert (medians["unary_cpu_over_sized_64_sqlite"], medians["stream_cpu_over_floor_64_sqlite"]) == (6.0, 2.0)
+    assert medians["unary_all_cpu_ratio_64_postgres"] == 4.0
+    assert "unary_cpu_over_floor_64_postgres" not in medians  # the floor is over SQLite
+
+
+async def test_the_floor_commits_a_round_of_three_calls_with_two_signatures(tmp_path: Path) -> None:
+    floor = await Floor.open(tmp_path / "floor.db")
+    try:
+        for _ in range(2):
+            for number in (0, 1):
+                for _ in range(3):
+                    assert len(await floor.call(number.to_bytes(4, "big") + bytes(87))) == RESPONSE_BYTES
+    finally:
+        await floor.close()
+    with closing(sqlite3.connect(tmp_path / "floor.db")) as db:
+        (rounds,) = db.execute("SELECT count(*) FROM rounds WHERE status = 'settled'").fetchone()
+        kinds = dict(db.execute("SELECT kind, count(*) FROM statements GROUP BY kind").fetchall())
+        (answers,) = db.execute("SELECT count(*) FROM answers").fetchone()
+        (reports,) = db.execute("SELECT count(*) FROM stage_reports").fetchone()
+    assert (rounds, answers, reports) == (4, 12, 4)
+    assert kinds == {"instance_start": 1, "round_opening": 4, "round_final": 4}
 
 
 def test_latency_of_one_caller_is_over_echo_and_one_fdatasync() -> None:

@@ -67,3 +67,12 @@ def test_the_example_of_the_errors_page_names_files_of_the_folder(tmp_path: Path
     loaded = re.findall(r'"([a-z0-9_/]+\.proto)"', page)
     assert len(loaded) >= 3
     assert set(loaded) <= set(written)
+
+
+def test_the_node_client_has_every_service_for_callers() -> None:
+    source = ROOT / "sdk/typescript/client/src"
+    connected, exported = ((source / name).read_text("utf-8") for name in ("connect.ts", "index.ts"))
+    for path in sorted((PROTOS / "rgs/v1").glob("*.proto")):
+        services = re.findall(r"^service (\w+)", path.read_text("utf-8"), re.MULTILINE)
+        assert [service for service in services if f"serviceOf({service}, " not in connected] == [], path
+        assert f'export * from "../build/rgs/v1/{path.stem}_pb.js";' in exported

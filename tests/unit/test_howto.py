@@ -229,7 +229,7 @@ from rgs.core.replay import Rulebook
 from rgs.core.rounds import rules_object
 law = load_jurisdiction("xx-test")
 assert Rulebook().jurisdiction(rules_object(law)) is not None
-print(law.currency, law.finish_after_s)
+print(*law.currencies, law.finish_after_s)
 """
 
 
@@ -240,7 +240,7 @@ def test_a_jurisdiction_is_added_by_its_list(copied: Copy) -> None:
     copied.write(f"{folder}/xx-test.toml", text.replace('id = "gb-ukgc"', 'id = "xx-test"').replace('"GBP"', '"SEK"'))
     assert "JurisdictionError" in copied.run(LAW)
 
-    copied.replace("rgs/core/jurisdictions.py", '"gb-ukgc", "demo")', '"gb-ukgc", "xx-test", "demo")')
+    copied.replace("rgs/core/jurisdictions.py", '"gb-ukgc", "demo", ', '"gb-ukgc", "xx-test", "demo", ')
     assert copied.run(LAW).startswith("SEK ")
     assert [path for path in copied.touched if not is_listed(path, "jurisdiction")] == []
 
@@ -253,10 +253,10 @@ print(load_words(language_of({"LANG": "fr_FR.UTF-8"})).language, languages()["fr
 
 
 def test_a_language_is_added_by_its_list(copied: Copy) -> None:
-    folder = "rgs/devkit/terminal/i18n"
-    words = copied.read(f"{folder}/en.toml")
-    copied.write(f"{folder}/fr.toml", words)
-    copied.replace(f"{folder}/__init__.py", '("en", "it", "de")', '("en", "it", "de", "fr")')
+    folders = "rgs/core/text_data", "rgs/devkit/terminal/i18n"
+    for folder in folders:
+        copied.write(f"{folder}/fr.toml", copied.read(f"{folder}/en.toml"))
+    copied.replace("rgs/core/texts.py", '("en", "it", "de")', '("en", "it", "de", "fr")')
     assert copied.run(SPOKEN) == "KeyError: 'fr'"
 
     spoken = copied.read("certification/dispute_words.toml")
@@ -266,5 +266,8 @@ def test_a_language_is_added_by_its_list(copied: Copy) -> None:
     assert copied.run(SPOKEN) == "fr Français"
     assert [path for path in copied.touched if not is_listed(path, "language")] == []
 
-    copied.write(f"{folder}/fr.toml", words.rstrip().rpartition("\n")[0])
-    assert "FormatError" in copied.run(SPOKEN)
+    for folder in folders:
+        words = copied.read(f"{folder}/en.toml")
+        copied.write(f"{folder}/fr.toml", words.rstrip().rpartition("\n")[0])
+        assert "FormatError" in copied.run(SPOKEN)
+        copied.write(f"{folder}/fr.toml", words)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from certification.__main__ import COMMANDS
-from rgs.cli import build_app
+from rgs.cli.app import build_app
 from rgs.core import games
 from rgs.core.cards import format_card
 from rgs.core.games.types import Action
@@ -104,7 +104,7 @@ def test_its_round_is_what_the_terminal_shows_and_what_the_rules_give() -> None:
 def folders() -> set[str]:
     """Of the tree: the project's own, and in place of `rgs/` the rooms in it."""
     rooms = {f"rgs/{path.name}" for path in (ROOT / "rgs").iterdir() if any(path.rglob("*.py"))}
-    return {f"{name}/" for name in (PROJECT - {"rgs"}) | rooms | {"docs", "protos"}}
+    return {f"{name}/" for name in (PROJECT - {"rgs"}) | rooms | {"deploy", "docs", "protos", "sdk"}}
 
 
 def test_its_map_names_every_room_once_and_nothing_else() -> None:

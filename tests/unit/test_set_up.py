@@ -18,14 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from rgs.core.errors import UnavailableError
-from rgs.node.keyring import load_signer
-
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("runtime", "build", "dev")
 SERVING = ["requirements/runtime.txt", "requirements/build.txt"]
 BY_HASH = ["--require-hashes", "--only-binary", ":all:"]
-SERVES = ("demo", "run", "play")
+SERVES = ("demo", "run", "sandbox", "play")
 FAKE = """#!/bin/sh
 # A Python that is new enough. Environments that it makes have it for their Python; pip is written down.
 case "$*" in
@@ -222,15 +219,3 @@ def test_no_module_of_the_server_needs_what_tests_add() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 200
-
-
-def test_keys_in_a_hardware_module_name_the_command_that_installs_their_driver(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is in dev.txt, and no longer there after `make run`."""
-    monkeypatch.setitem(sys.modules, "pkcs11", None)
-    key = tmp_path / "root.key"
-    key.write_text("pkcs11:token=rgs;object=root?module-path=/x.so&pin-source=/p\n", "ascii")
-    key.chmod(0o600)
-    with pytest.raises(UnavailableError, match="`make setup` in a checkout"):
-        load_signer(key)

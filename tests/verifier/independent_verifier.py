@@ -52,7 +52,8 @@ TEXTS = {
     "note": r"[ -!#-\[\]-~]{0,200}", "subject": r"[ -!#-\[\]-~]{1,200}", "reference": r"[ -!#-\[\]-~]{0,256}",
     "flag": "", "result": "win|lose|push", "by": "player|timer|rule", "phase": "preflop|flop|river",
     "status": "settled|void", "action": "check|play_4x|play_3x|play_2x|play_1x|call|fold",
-    "way": "debit|credit", "mode": "seamless", "ending": "time|decided|paused",
+    "way": "debit|credit", "mode": "seamless", "play": "demo", "ending": "time|decided|paused",
+    "campaign": r"[a-z0-9][a-z0-9._-]{0,31}",
     "winner": "player|dealer|tie|fold",
     "category": "high_card|pair|two_pair|trips|straight|flush|full_house|quads|straight_flush|royal_flush",
 }
@@ -113,9 +114,13 @@ instance.table_final N cards?:SHOWN deal?:hash deck?:52*card hands?:HANDS round_
 . table_round:hash transcript?:bytes void?:TABLEVOID windows:64*WINDOW
 instance.session_open L currency:currency funding?:mode jurisdiction:RULES limits?:LIMITS operator:name private:hash
 . ruleset:RULES table?:name test_regulator:flag
+instance.session_open/2 L bet_limits?:8*LIMIT currency:currency funding?:mode jurisdiction:RULES limits?:LIMITS
+. mode?:play operator:name private:hash ruleset:RULES table?:name test_regulator:flag
 instance.purchase L amount_minor:pos balance_after_minor:int balance_before_minor:int bought_minor:pos
 . participation_id:ulid private:hash purchase_no:pos
 instance.transfer L amount_minor:int direction:way round_id:ulid transaction_id:ulid
+instance.free_bet L amount_minor:int campaign?:campaign direction:way expiry_time?:time grant_id:ulid round_id:ulid
+. transaction_id:ulid
 instance.round_opening L balance_after_minor:int balance_before_minor:pos commitment:hash deal:DEAL
 . path:8*hash seat:SEAT round_no:pos
 instance.round_final L actions:8*ACTION actions_hash:hash balance_after_minor:int balance_before_minor:pos cards?:CARDS
@@ -139,7 +144,7 @@ instance.session_close L reason:code rounds:int
     SHAPES[label.rpartition(".")[2]] = dict(part.split(":") for part in parts)
     if "." in label:
         SHAPES[label.partition(".")[2]] |= {
-            "kind": label.partition(".")[2],
+            "kind": label.partition(".")[2].partition("/")[0],
             "time": "time",
             " role": label.partition(".")[0],
         }
@@ -233,13 +238,15 @@ def open_envelope(data: bytes) -> tuple[str, bytes, str, bytes]:
     except binascii.Error:
         raise FaultError("2 envelope", "base64") from None
     need("2 envelope", (base64.b64encode(payload), base64.b64encode(signature)) == (payload64, signature64), "base64")
-    kind = re.sub(r"application/vnd\.rgs\.([a-z-]+)\.v1\+json", r"\1", payload_type.decode()).replace("-", "_")
+    kind = re.sub(r"application/vnd\.rgs\.([a-z-]+)\.v([12])\+json", r"\1/\2", payload_type.decode()).replace("-", "_")
+    kind = kind.removesuffix("/1")
     known = " role" in SHAPES.get(kind, {}) and payload_type.decode() == type_of(kind)
     return kind if known else payload_type.decode(), payload, keyid.decode(), signature
 
 
 def type_of(kind: str) -> str:
-    return f"application/vnd.rgs.{kind.replace('_', '-')}.v1+json"
+    name, _, version = kind.partition("/")
+    return f"application/vnd.rgs.{name.replace('_', '-')}.v{version or 1}+json"
 
 
 def check_signature(public_key: bytes, kind: str, payload: bytes, signature: bytes) -> None:
@@ -344,7 +351,10 @@ class Keys:
             self.in_force(keyid, body)
         need("1 line", path is None or kind == "seat_opening", "a path beside another kind")
         digest = sha(b"\0", data).hex()
-        return SimpleNamespace(kind=kind, body=body, hash=digest, private=private, keyid=keyid, path=path)
+        kind, _, version = kind.partition("/")
+        return SimpleNamespace(
+            kind=kind, body=body, hash=digest, private=private, keyid=keyid, path=path, second=version == "2"
+        )
 
 
 # --- the games (formats 6, 7; verify 5; checks 10, 13 to 17) --------------------------------------------------------
@@ -364,21 +374,32 @@ RULESETS = {(name, "2" if name == "uth-lugano" else "1", digest): SimpleNamespac
     ("uth-seven-box", "1159bb74cc873b20d70c1c212fd45247bc5f87e36954490afecd700ec78b31db", "uth", BURNT, 7, True, 2),
     ("uth-lugano", "8f4584ef5872be2d6ee1b4072a1edf4f7fe8574d362bb947709815efc1bb3ef8", "uth", BURNT, 7, False, 2),
     ("casino-holdem", "ea993860eb87d11cce65dd25bbe8b40a26f077fd165ffa0105684d86ded0055b", "che", PLAIN, 1, False, 1))}
-CLOSE_EARLY = {("it-adm", "2"), ("demo", "2")}
-JURISDICTIONS = {(name, version, digest): SimpleNamespace(currency=currency, cap=cap, interval_ms=pace,
-                                                          test_regulator=test, ids=ids,
+FREE_BETS = {("it-adm", "3"), ("demo", "3"), ("demo-seamless", "1")}
+CLOSE_EARLY = {("it-adm", "2"), ("it-adm", "3"), ("demo", "2"), ("demo", "3"), ("demo-seamless", "1")}
+PLAY_MONEY = {("it-adm", "3"), ("demo", "3"), ("demo-seamless", "1")}
+PLAYED_WITH = {("demo", "3"): ("EUR", "CHF", "GBP", "JPY"), ("demo-seamless", "1"): ("EUR", "CHF", "GBP", "JPY")}
+JURISDICTIONS = {(name, version, digest): SimpleNamespace(currencies=PLAYED_WITH.get((name, version), (currency,)),
+                                                          cap=cap, interval_ms=pace, test_regulator=test, ids=ids,
                                                           early_close=(name, version) in CLOSE_EARLY,
-                                                          tables=version != "1")
+                                                          free_bets=(name, version) in FREE_BETS,
+                                                          demo=(name, version) in PLAY_MONEY,
+                                                          tables=version != "1" or name == "demo-seamless")
                  for name, currency, cap, pace, test, ids, digests in (
     ("it-adm", "EUR", 100_000, 0, False, True,
      {"1": "0dd46b73de2ea667437effbcefb57e736e0cf2adc175dd3e36d7ccbb4e494c1b",
-      "2": "d6f9f13b7d8e31a1dea653641fd8e239d6531d2daaa3629cf32af59dd794c514"}),
+      "2": "d6f9f13b7d8e31a1dea653641fd8e239d6531d2daaa3629cf32af59dd794c514",
+      "3": "5652b7ee65694854545eaff2253a40dce30e889e14aeaaaefc141442799629e2"}),
     ("gb-ukgc", "GBP", 1_000_000, 5000, False, False,
      {"1": "6ad7ae526c57f2fd27aa36cdf1ef7c658a908cc3f2f60c96d651d0a2aee72180",
-      "2": "987bf2a67718e53f874ea42ed3646e199f8d032c1a84445227e0b191c26f61e2"}),
+      "2": "987bf2a67718e53f874ea42ed3646e199f8d032c1a84445227e0b191c26f61e2",
+      "3": "947a7fc54dc150d1f921e12636bb7dbb7f82449762fdb8755ebcd52dea202b1f"}),
     ("demo", "EUR", 100_000, 0, True, True,
      {"1": "6aa6dd5ae0e498f04f0ca3f1cdf51c2578a4d696313eb24c46294cf3c9d0a80a",
-      "2": "c817563ee04f542370a045ad8312ae9fed9c6bd9391d784ed89a281974151726"})) for version, digest in digests.items()}
+      "2": "c817563ee04f542370a045ad8312ae9fed9c6bd9391d784ed89a281974151726",
+      "3": "7ca394b78512f0df2b898faf83c29d4591aa2963c5d4d8da0f5c18db39943b30"}),
+    ("demo-seamless", "EUR", 100_000, 0, True, False,
+     {"1": "096c2d00c8290d168d9c5ae580cb1a4e35b5c24ad9d13c77cdde0d2891c8e6a2"}))
+                 for version, digest in digests.items()}
 LIMITS = {"ante": (10, 100_000), "trips": (10, 10_000), "aa": (10, 10_000)}
 # From high card to royal flush, what is paid on 2 staked; 0 pushes, -1 is lost. A pair of aces pays AA, see below.
 PAYS = {"blind": [0, 0, 0, 0, 2, 3, 6, 20, 100, 1000], "trips": [-1, -1, -1, 6, 8, 14, 16, 60, 80, 100],
@@ -493,10 +514,11 @@ def settled(rules: SimpleNamespace, cards: Body, bets: list[tuple[str, int]], fo
 # --- the procedure (verify 2, 3) ------------------------------------------------------------------------------------
 
 # fmt: off
-PLAYABLE = {"purchase", "round_opening", "seat_opening", "participation_end"}
+PLAYABLE = {"purchase", "free_bet", "round_opening", "seat_opening", "participation_end"}
 FOLLOWS = {"": {"session_open"}, "session_open": {"purchase", "session_close"}, "purchase": PLAYABLE,
            "round_final": PLAYABLE, "round_opening": {"round_final"}, "participation_end": {"session_close"},
-           "seat_final": PLAYABLE, "seat_opening": {"seat_final"}}
+           "seat_final": PLAYABLE, "seat_opening": {"seat_final"}, "granted": {"round_opening"},
+           "granted final": {"free_bet"}, "reclaimed": PLAYABLE}
 BETS = {"": {"session_open"}, "session_open": {"transfer", "session_close"}, "before": {"round_opening"},
         "round_opening": {"transfer", "round_final"}, "within": {"transfer", "round_final"},
         "round_final": {"transfer", "session_close"}, "behind": {"transfer", "session_close"}}
@@ -723,6 +745,13 @@ class Verifier:
                 operator=None,
                 right=None,
                 jurisdiction=None,
+                free=None,
+                back=0,
+                gap=False,
+                begun="",
+                unseen="",
+                demo=None,
+                bet_limits={},
             ),
         )
         before, number, seat = chain.numbers.last, int(body["link_no"]), chain.seat
@@ -732,8 +761,9 @@ class Verifier:
         if number <= before:
             return None
         answers = seat and kind in FINALS and body["opening"] == seat.hash
-        if seat and not answers and kind in (*OPENINGS, *FINALS, "session_close"):
-            self.abandon(seat, number > before + 1 and not self.whole)
+        if seat and not answers and self.leaves(chain, seat, reported):
+            chain.seat = seat = None
+        free, chain.begun, chain.unseen = chain.free, chain.unseen, ""
         if kind == "round_opening":
             deal, placed = body["deal"], [(bet["bet"], int(bet["amount_minor"])) for bet in body["seat"]["bets"]]
             chain.seat = SimpleNamespace(
@@ -741,6 +771,8 @@ class Verifier:
                 before=int(body["balance_before_minor"]), by_bets=bool(chain.bets), operator=chain.operator,
             )  # fmt: skip
             chain.seat.sound = self.passes(round_id, self.opening, chain, body, chain.seat)
+            chain.free = free if free and free["round_id"] == round_id else None
+            chain.unseen = round_id if chain.gap else ""
             round_ = self.rounds.get(round_id)
             if not round_ or round_.draw != (deal["instance"], deal["draw_no"]):
                 self.passes(round_id, self.draw, instance, deal)
@@ -758,6 +790,7 @@ class Verifier:
                 table=table, funds=0,
             )  # fmt: skip
             chain.seat.sound = self.passes(round_id, self.seat_opening, chain, body, chain.seat)
+            chain.free = free if free and free["round_id"] == round_id else None
             self.passes(round_id, self.take_seat, reported, chain.seat)
             chain.stage, chain.balance = int(body["round_no"]), int(body["balance_after_minor"])
             if table:
@@ -768,17 +801,25 @@ class Verifier:
             if answers:
                 self.answer(seat)
             chain.seat, chain.balance, chain.paid_for = None, int(body["balance_after_minor"]), body["round_id"]
+            chain.free = free if free and free["round_id"] == body["round_id"] else None
+            begun = chain.begun if answers else round_id if chain.gap else ""
+            chain.unseen = round_id if kind == "round_final" and begun == round_id else ""
+            granted, back = self.granted(chain, body, seat if answers else None)
+            kind = "granted final" if chain.free else kind
             if chain.staked is not None:
-                chain.staked, chain.returned = (
-                    chain.staked + int(body["staked_minor"]),
-                    chain.returned + int(body["returned_minor"]),
-                )
+                chain.staked += int(body["staked_minor"]) - granted
+                chain.returned += int(body["returned_minor"]) - back
+        elif kind == "free_bet":
+            self.passes("", self.free_bet, chain, body)
+            self.passes("", self.used_once, body)
+            kind = self.paid(chain, body)
         elif kind == "transfer":
             self.passes("", self.transfer, chain, body)
             self.passes("", self.once, "transaction", body["transaction_id"])
             kind = self.moved(chain, body)
+            chain.free = free if free and free["round_id"] == body["round_id"] else None
         else:
-            first = chain.participation is None
+            first, chain.second, chain.free = chain.participation is None, reported.second, None
             self.passes("", getattr(self, kind), chain, body)
             if reported.readable and kind != "session_close":
                 self.passes("", self.ids, chain, reported, first)
@@ -787,12 +828,60 @@ class Verifier:
             self.emit(FaultError("22 scope", "more was promised"))
         return None
 
+    def leaves(self, chain: SimpleNamespace, seat: SimpleNamespace, reported: SimpleNamespace) -> bool:
+        """Whether a link that is not its final leaves the seat without one; behind a gap a debit for it does not."""
+        kind, body = reported.kind, reported.body
+        of_round = ("transfer", "debit", seat.round_id)
+        within = not hasattr(seat, "table") and (kind, body.get("direction"), body.get("round_id")) == of_round
+        ends = not within if chain.gap else kind in (*OPENINGS, *FINALS, "session_close")
+        if ends:
+            self.abandon(seat, chain.gap and not self.whole)
+        return ends
+
     def once(self, what: str, name: str) -> None:
         need("23 ids", (what, name) not in self.used, f"{what} {name} twice")
         self.used.add((what, name))
 
+    def granted(self, chain: SimpleNamespace, body: Body, seat: SimpleNamespace | None) -> tuple[int, int]:
+        """What a free bet paid for the round of this final, and what of it came back."""
+        if not chain.free and not chain.unseen:
+            return 0, 0
+        placed = None if seat is None else sum(stake for bet, stake in seat.bets if bet in ("ante", "blind"))
+        chain.back = int(chain.free["amount_minor"]) if chain.free else placed
+        if "settlement" in body:
+            rows = [row for row in body["settlement"] if row["bet"] in ("ante", "blind") and row["result"] != "lose"]
+            chain.back = sum(int(row["stake_minor"]) for row in rows)
+        return (int(chain.free["amount_minor"]), chain.back) if chain.free else (0, 0)
+
+    def paid(self, chain: SimpleNamespace, body: Body) -> str:
+        debit, amount = body["direction"] == "debit", int(body["amount_minor"])
+        chain.free = body if debit else None
+        if chain.balance is not None:
+            chain.balance = max(0, chain.balance + (amount if debit else -amount))
+        return "granted" if debit else "reclaimed"
+
+    def used_once(self, body: Body) -> None:
+        if body["direction"] == "debit":
+            self.once("grant", body["grant_id"])
+        self.once("transaction", body["transaction_id"])
+
+    def free_bet(self, chain: SimpleNamespace, body: Body) -> None:
+        debit, amount = body["direction"] == "debit", int(body["amount_minor"])
+        need("7 session", debit == ("campaign" in body) == ("expiry_time" in body), "terms")
+        if not debit and chain.free:
+            need("7 session", all(body[name] == chain.free[name] for name in ("grant_id", "round_id")), "of another")
+        elif not debit and chain.kind:
+            need("7 session", chain.kind == "round_final" and chain.begun == body["round_id"], "paid for no round")
+        if debit or not chain.free:
+            need("8 rules", (not chain.law or chain.law.free_bets) and not chain.demo, "free bets")
+        if debit:
+            need("18 balance", amount, "a free bet of nothing")
+        elif chain.kind:
+            need("18 balance", chain.back in (None, amount), "reclaimed")
+
     def ids(self, chain: SimpleNamespace, reported: SimpleNamespace, first: bool) -> None:
-        kind, body, due = reported.kind, reported.body, bool(chain.law and chain.law.ids)
+        kind, body = reported.kind, reported.body
+        due = bool(chain.law and chain.law.ids and not chain.demo)
         if kind == "purchase" and first:
             self.once("participation", body["participation_id"])
         if not reported.private:
@@ -800,6 +889,14 @@ class Verifier:
             return
         block = reported.private["block"]
         transaction, named = block.get("wallet_transaction_id", ""), block.get("regulator_participation_id", "")
+        why = block.get("reason", "")
+        if chain.demo or (chain.demo is None and why == "PLAY_MONEY" and kind != "session_open"):
+            chain.demo = True
+            outside = (transaction, named, block.get("regulator"), block.get("regulator_session_id"))
+            need("23 ids", not any(outside), "an id with play money")
+            need("23 ids", why == ("" if kind == "session_open" else "PLAY_MONEY"), "reason")
+            return
+        need("23 ids", kind == "session_open" or not why, "a reason with real money")
         if kind == "session_open":
             rules, named = known(RULESETS, body["ruleset"]), block.get("regulator_session_id", "")
             table = body.get("table", "") if not rules or rules.at_table else ""
@@ -832,8 +929,9 @@ class Verifier:
 
     def moved(self, chain: SimpleNamespace, body: Body) -> str:
         debit, amount = body["direction"] == "debit", int(body["amount_minor"])
-        chain.paid_for, chain.bets = body["round_id"], chain.bets is not False
-        if debit and chain.seat:
+        chain.paid_for = body["round_id"]
+        self.by_bets(chain)
+        if debit and chain.seat and chain.seat.before is not None:
             chain.seat.before += amount
         if debit and chain.bought is not None:
             chain.bought += amount
@@ -841,11 +939,23 @@ class Verifier:
             chain.balance = max(0, chain.balance + (amount if debit else -amount))
         return ("within" if chain.seat else "before") if debit else "behind"
 
+    def by_bets(self, chain: SimpleNamespace) -> None:
+        """Bets are debited one by one, unless a link before has shown that they are not."""
+        if chain.bets is None and chain.seat and hasattr(chain.seat, "funds"):
+            chain.seat.funds += 10**18  # above all amounts
+        chain.bets = chain.bets is not False
+
     def order(self, chain: SimpleNamespace, reported: SimpleNamespace, before: int, number: int) -> None:
         wrong, gap = chain.numbers.is_wrong(number, self.of("session_id", reported.body)), number > before + 1
+        chain.gap = gap
         if gap:
             chain.purchase = chain.bought = chain.staked = chain.returned = chain.balance = chain.stage = None
-            chain.kind = chain.paid_for = ""
+            chain.kind = chain.paid_for = chain.unseen = ""
+            chain.free, seat = None, chain.seat
+            if seat and not hasattr(seat, "table") and chain.bets is not False:
+                seat.before = None
+                if reported.kind == "round_final" and reported.body["opening"] == seat.hash:
+                    self.by_bets(chain)
         follows = set() if chain.bets else set(FOLLOWS.get(chain.kind, ()))
         follows |= set() if chain.bets is False else set(BETS.get(chain.kind, ()))
         need("7 session", not wrong, "number")
@@ -860,13 +970,32 @@ class Verifier:
         chain.limits, chain.opened, chain.bets = body.get("limits", {}), body["time"], "funding" in body
         if not rules or not law:
             raise FaultError("8 rules", "ruleset, jurisdiction")
-        need("8 rules", law.currency == body["currency"], "currency")
+        need("8 rules", body["currency"] in law.currencies, "currency")
+        chain.demo = body.get("mode") == "demo"
+        chain.bet_limits = {
+            one["bet"]: (int(one["min_minor"]), int(one["max_minor"])) for one in body.get("bet_limits", [])
+        }
         need("8 rules", not chain.bets or not law.ids, "funding")
         need(
             "8 rules",
             (law.test_regulator or not body["test_regulator"]) and (chain.table or not rules.at_table),
             "regulator, table",
         )
+        if chain.second:
+            self.second(chain, body, rules, law)
+
+    def second(self, chain: SimpleNamespace, body: Body, rules: SimpleNamespace, law: SimpleNamespace) -> None:
+        """What version 2 of a session_open says."""
+        need("8 rules", chain.demo or "bet_limits" in body, "version 1 says the same")
+        beside = chain.bets or "table" in body or body["test_regulator"]
+        need("8 rules", not chain.demo or (law.demo and not beside), "play money")
+        names = [one["bet"] for one in body.get("bet_limits", [])]
+        placed = {name for name in OPENING[rules.game] if name != "blind"}
+        need("8 rules", "bet_limits" not in body or names, "no limit")
+        need("8 rules", names == sorted(set(names)) and set(names) <= placed, "bets")
+        for name, (low, high) in chain.bet_limits.items():
+            least, most = LIMITS[name]
+            need("8 rules", least <= low <= high <= most and not (low % rules.step or high % rules.step), name)
 
     def purchase(self, chain: SimpleNamespace, body: Body) -> None:
         amount, bought, before, after, number = (
@@ -909,6 +1038,7 @@ class Verifier:
         deal, rules, start, code = body["deal"], seat.rules, body["deal"]["start_time"], body["deal"]["game_code"]
         need("7 session", chain.stage in (None, int(body["round_no"]) - 1), "stage")
         need("7 session", not chain.bets or chain.paid_for in ("", deal["round_id"]), "paid for")
+        need("7 session", not chain.free or chain.free["round_id"] == deal["round_id"], "paid for by a free bet")
         need("8 rules", rules and chain.rules in (None, deal["ruleset"]), "ruleset")
         self.within_limits(chain, start, seat)
         need(
@@ -941,9 +1071,11 @@ class Verifier:
             not chain.start or not chain.law or passed.total_seconds() * 1000 >= chain.law.interval_ms,
             "interval",
         )
-        staked, left = sum(stake for _, stake in seat.bets), [seat.before]
+        need("8 rules", not chain.free or start < chain.free.get("expiry_time", ""), "expired")
+        granted = sum(stake for bet, stake in seat.bets if chain.free and bet in ("ante", "blind"))
+        staked, left = sum(stake for _, stake in seat.bets) - granted, [seat.before - granted]
         if chain.bets:
-            left[0] += 10**12 - (chain.bought or 0)
+            left[0] += 10**18
         passed = datetime.fromisoformat(start) - datetime.fromisoformat(chain.opened or start)
         duration = chain.limits.get("duration_ms")
         need("8 rules", not duration or passed < timedelta(milliseconds=int(duration)), "duration")
@@ -963,6 +1095,10 @@ class Verifier:
         for name in names:
             low, high = limits["ante" if name == "blind" else name]
             need("10 stakes", low <= bets[name] <= high and bets[name] % rules.step == 0, name)
+            low, high = chain.bet_limits.get(name, (low, high))
+            need("10 stakes", low <= bets[name] <= high, name)
+        paid = int(chain.free["amount_minor"]) if chain.free else bets["ante"] + bets.get("blind", 0)
+        need("18 balance", paid == bets["ante"] + bets.get("blind", 0), "free bet")
         before, after = int(body["balance_before_minor"]), int(body["balance_after_minor"])
         need("18 balance", chain.balance in (None, before) and after == before - sum(bets.values()), "balance")
 
@@ -1086,7 +1222,7 @@ class Verifier:
         back = sum(int(row["returned_minor"]) for row in body["settlement"]) if "settlement" in body else staked
         need(
             "18 balance",
-            (before, staked, returned) == (seat.before, sum(stake for _, stake in bets), back),
+            seat.before in (None, before) and (staked, returned) == (sum(stake for _, stake in bets), back),
             "sums",
         )
         need("18 balance", after == before - staked + returned, "identity")

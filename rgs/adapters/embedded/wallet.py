@@ -24,6 +24,11 @@ from rgs.ports.amounts import AMOUNT_MINOR_MAX, check_amount
 from rgs.ports.wallet import Balance, Receipt, TransactionStatus, Transfer, check_credit, check_debit
 from rgs.store.wallet import EnteredTransfer, WalletEntry, WalletStore, WalletTransaction
 
+CAMPAIGN_MINOR: Final = 10**12
+"""What the account of a campaign is opened with, at its first free bet."""
+_CAMPAIGN: Final = "campaign:"
+"""Accounts of campaigns begin so."""
+
 
 class EmbeddedWallet:
     """The wallet of demo and development over a `WalletStore`, with a durable book of its own for reconciliation.
@@ -103,7 +108,12 @@ class EmbeddedWallet:
                     f"debit {transfer.transaction_id} was rolled back", transaction_id=transfer.transaction_id
                 )
             if first is None:
-                balance = book.balance(transfer.operator, transfer.player, transfer.currency)
+                account = (transfer.operator, transfer.player, transfer.currency)
+                if transfer.player.startswith(_CAMPAIGN) and book.opening_of(*account) is None:
+                    book.add_account(*account)
+                    opening = EnteredTransfer(*account, CAMPAIGN_MINOR, "", "opening")
+                    book.append("opening", opening, CAMPAIGN_MINOR)
+                balance = book.balance(*account)
                 if balance is not None and balance >= transfer.amount_minor:
                     first = book.append("debit", transfer, -transfer.amount_minor)
                     status = TransactionStatus.ACCEPTED
@@ -146,7 +156,7 @@ class EmbeddedWallet:
         entry = rollback or first
         if entry is None:
             return None
-        if entry.player != player:
+        if entry.player != player and not entry.player.startswith(_CAMPAIGN):
             raise _conflict(transaction_id)
         return _receipt(entry, _STATUS_OF[entry.kind])
 
@@ -164,10 +174,11 @@ _STATUS_OF: Final = {
 
 
 def entered_of(transfer: Transfer) -> EnteredTransfer:
-    """What the book keeps of a transfer."""
+    """What the book keeps of a transfer. A free bet is on the account of its campaign."""
+    campaign = transfer.free_bet.partition(":")[0]
     return EnteredTransfer(
         transfer.operator,
-        transfer.player,
+        _CAMPAIGN + campaign if campaign else transfer.player,
         transfer.currency,
         transfer.amount_minor,
         transfer.transaction_id,

@@ -24,9 +24,13 @@ from google.rpc.status_pb2 import Status
 
 from rgs.adapters.grpc.circuit import Circuit
 from rgs.core.errors import UnavailableError
+from rgs.observe.histogram import LATENCY_S, Histogram
+from rgs.observe.traces import TRACEPARENT, SpanKind, Tracer, format_traceparent
 from rgs.ports.readings import CircuitReading
 
 DETAILS: Final = "grpc-status-details-bin"
+OK, CANCELLED, NOT_SENT = "OK", "CANCELLED", "NOT_SENT"
+"""Reasons of calls that were answered, whose caller or channel went away, and that were not sent."""
 TEXT_MAX: Final = 200
 """Longest text of a peer that we repeat, in characters."""
 DEADLINE_MS: Final = 3_000
@@ -106,6 +110,20 @@ def log_contradiction(peer: str, method: str, transaction_id: str, what: str) ->
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PeerCall:
+    """A call to a peer that has ended: `reason` is OK, the reason of a refusal, gRPC's code, CONTRADICTION or
+    NOT_SENT. Ids are empty where the method has none.
+    """
+
+    peer: str
+    method: str
+    transaction_id: str
+    attempt_id: str
+    reason: str
+    passed_s: float
+
+
 class Peer:
     """A channel and its circuit.
 
@@ -128,6 +146,16 @@ class Peer:
         self._unavailable = contract.unavailable
         self._on_contradiction = on_contradiction
         self._closed = False
+        self.now_ms = now_ms
+        """The clock of the circuit's readings."""
+        self.tracer: Tracer | None = None
+        """Makes a span of each call within a traced one, whose trace the peer gets as `traceparent`."""
+        self.on_call: Callable[[PeerCall], None] = lambda _: None
+        """Called with every call that has ended."""
+        self.reasons: dict[tuple[str, str], int] = {}
+        """Calls since the start, by method and reason."""
+        self.times: dict[str, Histogram] = {}
+        """How long they took, by method."""
         self._circuit = Circuit(
             name,
             now_ms,
@@ -157,17 +185,67 @@ class Peer:
 
         RefusedError, or the unavailable error: the call may have had its effect.
         """
+        begun_s, reason = asyncio.get_running_loop().time(), CANCELLED
+        try:
+            if self.tracer is None:
+                response: _Response = await self._send(method, name, request, judge, transaction_id)
+            else:
+                response = await self._traced(self.tracer, method, name, request, judge, transaction_id)
+            reason = OK
+            return response
+        except (RefusedError, UnavailableError) as error:
+            reason = _reason_of(error)
+            raise
+        finally:
+            passed_s = asyncio.get_running_loop().time() - begun_s
+            self.reasons[name, reason] = self.reasons.get((name, reason), 0) + 1
+            self.times.setdefault(name, Histogram(LATENCY_S)).observe(passed_s)
+            attempt_id = getattr(request, "attempt_id", "")
+            self.on_call(PeerCall(self.name, name, transaction_id, attempt_id, reason, passed_s))
+
+    async def _traced(
+        self,
+        tracer: Tracer,
+        method: Any,
+        name: str,
+        request: Message,
+        judge: Callable[[_Response], str],
+        transaction_id: str,
+    ) -> _Response:
+        known = {"rgs.peer": self.name, "rgs.transaction_id": transaction_id}
+        with tracer.inner(name, SpanKind.CLIENT, known) as span:
+            carried = {} if span is None else {"metadata": ((TRACEPARENT, format_traceparent(span.context)),)}
+            try:
+                response = await self._send(method, name, request, judge, transaction_id, **carried)
+            except (RefusedError, UnavailableError) as error:
+                if span is not None:
+                    span.reason = _reason_of(error)
+                raise
+            if span is not None:
+                span.reason = OK
+            return response
+
+    async def _send(
+        self,
+        method: Any,
+        name: str,
+        request: Message,
+        judge: Callable[[_Response], str],
+        transaction_id: str,
+        **carried: Any,
+    ) -> _Response:
+        """Send it with the metadata that is `carried`, if any."""
         if self._closed:
-            raise self._unavailable(f"{self.name} is closed", code="CANCELLED")
+            raise self._unavailable(f"{self.name} is closed", code=CANCELLED)
         with self._circuit.call() as outcome:
             try:
-                response: _Response | None = await method(request, timeout=self._deadline_s)
+                response: _Response | None = await method(request, timeout=self._deadline_s, **carried)
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
                 # Nobody cancelled the caller: the channel was closed under the call.
-                raise self._unavailable(f"{self.name} is closed", code="CANCELLED") from None
+                raise self._unavailable(f"{self.name} is closed", code=CANCELLED) from None
             except grpc.aio.AioRpcError as error:
                 refused = self._read(error, name)
                 if refused is None:
@@ -215,3 +293,9 @@ class Peer:
         metadata = {key[:TEXT_MAX]: value[:TEXT_MAX] for key, value in info.metadata.items()}
         wait_ms = retry.retry_delay.ToMilliseconds()
         return RefusedError(info.reason, status.message[:TEXT_MAX], metadata, wait_ms)
+
+
+def _reason_of(error: RefusedError | UnavailableError) -> str:
+    if isinstance(error, RefusedError):
+        return error.reason
+    return "CONTRADICTION" if "contradiction" in error.metadata else error.metadata.get("code", NOT_SENT)

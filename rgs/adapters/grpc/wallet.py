@@ -71,6 +71,9 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "LIMIT_REACHED": RefusalRow(_STATE, "A limit of the player's, or the operator's for him.", frozenset({"Debit"})),
     "PLAYER_BLOCKED": RefusalRow(_STATE, "The player may not stake: excluded, closed, locked.", frozenset({"Debit"})),
     "TOKEN_EXPIRED": RefusalRow(_STATE, "The session token is no longer valid.", frozenset({"Debit"})),
+    "FREE_BET_UNKNOWN": RefusalRow(
+        _STATE, "The operator has not granted this free bet, or it was used before.", frozenset({"Debit"})
+    ),
     "ACCOUNT_UNKNOWN": RefusalRow(StatusCode.NOT_FOUND, "The operator has no such player.", _MOVING),
     "CURRENCY_MISMATCH": RefusalRow(_STATE, "The player's account is in another currency.", _MOVING),
     "BALANCE_ABOVE_MAXIMUM": RefusalRow(
@@ -94,6 +97,8 @@ _PURPOSES: Final[Mapping[TransferPurpose, pb.TransferPurpose.ValueType]] = {
     TransferPurpose.PAYOUT: pb.TRANSFER_PURPOSE_PAYOUT,
     TransferPurpose.BET: pb.TRANSFER_PURPOSE_BET,
     TransferPurpose.RETURN: pb.TRANSFER_PURPOSE_RETURN,
+    TransferPurpose.FREE_BET: pb.TRANSFER_PURPOSE_FREE_BET,
+    TransferPurpose.FREE_BET_RETURN: pb.TRANSFER_PURPOSE_FREE_BET_RETURN,
 }
 _STATUSES: Final = {
     pb.TRANSACTION_STATUS_ACCEPTED: TransactionStatus.ACCEPTED,

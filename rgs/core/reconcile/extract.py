@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from rgs.core.free_bets import reclaimed_minor
 from rgs.core.ids import ulid_time_ms
 from rgs.core.reconcile.facts import SeatFact, SessionFact, SignedTransfer
 from rgs.core.reconcile.matching import CREDIT, DEBIT
@@ -20,10 +21,11 @@ from rgs.core.reconcile.records import OPEN
 from rgs.core.reconcile.rows import Row
 from rgs.core.replay import Rulebook
 from rgs.core.replay.reading import Statement
+from rgs.core.sessions import PLAY_MONEY
 from rgs.core.statements import UnhandledKindError
 from rgs.core.times import parse_time
 
-TRANSFERS, SEATS, SESSIONS = "transfers", "seats", "sessions"
+TRANSFERS, SEATS, SESSIONS, PLAYED_FREE = "transfers", "seats", "sessions", "play_money"
 FINISH_AFTER_S: Final = 86_400
 """If the jurisdiction is not in the files."""
 _KINDS: Final = {TRANSFERS: SignedTransfer, SEATS: SeatFact, SESSIONS: SessionFact}
@@ -70,6 +72,9 @@ class _Session:
     is_whole: bool = False
     is_sound: bool = True
     seat: _Seat | None = None
+    granted_minor: int = 0
+    """What a free bet paid for the round in play. Rows of seats hold the player's own money only."""
+    is_demo: bool = False
 
 
 class Extract:
@@ -86,6 +91,9 @@ class Extract:
         self.test_regulator = False
         self.missing: dict[str, str] = {}
         """Statements without their private block -> their session, empty for a transfer."""
+        self.demo_sessions = 0
+        """Sessions with play money, which are in no other book: they are counted here, and not compared."""
+        self.demo_rounds = 0
 
     def take(self, statement: Statement, *, is_sound: bool) -> Iterator[tuple[str, Row]]:
         """The rows (table, fields) that this statement completes."""
@@ -105,20 +113,26 @@ class Extract:
                 session.is_sound &= is_sound
             case "purchase":
                 session.participation_id, session.bought_minor = body["participation_id"], body["bought_minor"]
+                self._note_play_money(session, block)
                 yield from self._transfer(session, statement, block, (DEBIT, body["amount_minor"]), is_sound=is_sound)
             case "transfer":
                 moved = (body["direction"], body["amount_minor"])
                 yield from self._transfer(session, statement, block, moved, is_sound=is_sound)
+            case "free_bet":
+                session.granted_minor = int(body["amount_minor"]) if body["direction"] == DEBIT else 0
+                moved = (body["direction"], body["amount_minor"])
+                yield from self._transfer(session, statement, block, moved, is_sound=is_sound)
             case "round_opening" | "seat_opening":
-                staked = sum(int(bet["amount_minor"]) for bet in body["seat"]["bets"])
+                staked = sum(int(bet["amount_minor"]) for bet in body["seat"]["bets"]) - session.granted_minor
+                before = str(int(body["balance_before_minor"]) - session.granted_minor)
                 session.seat = _Seat(
-                    statement.hash, statement.round_id, body["round_no"], body["balance_before_minor"], staked,
-                    time_ms, is_sound,
-                )  # fmt: skip
+                    statement.hash, statement.round_id, body["round_no"], before, staked, time_ms, is_sound
+                )
             case "round_final" | "seat_final":
                 yield from self._final(session, statement, time_ms, is_sound=is_sound)
             case "participation_end":
                 session.ended_ms, session.rounds = time_ms, body["rounds"]
+                self._note_play_money(session, block)
                 session.is_sound &= is_sound
                 session.staked_minor, session.returned_minor = body["staked_minor"], body["returned_minor"]
                 session.bought_minor, session.paid_out_minor = body["bought_minor"], body["paid_out_minor"]
@@ -148,6 +162,8 @@ class Extract:
         jurisdiction = self._rulebook.jurisdiction(body["jurisdiction"])
         own_s = jurisdiction.finish_after_s if jurisdiction else FINISH_AFTER_S
         session.finish_after_ms = 1000 * (own_s if self._overdue_s is None else self._overdue_s)
+        if body.get("mode") == "demo":
+            self._leave_out(session)
         self.operators.add(session.operator)
         self.test_regulator |= session.test_regulator
         if statement.private is None and self._is_compared(session):
@@ -181,6 +197,7 @@ class Extract:
             "time_ms": time_ms,
             "statement": statement.hash,
             "is_sound": is_sound,
+            **({"player": ""} if "grant_id" in body else {}),  # the campaign's money, whatever its account is called
         }
         yield TRANSFERS, _row(TRANSFERS, session, own)
 
@@ -189,12 +206,15 @@ class Extract:
     ) -> Iterator[tuple[str, Row]]:
         seat, session.seat = session.seat, None
         body = statement.body
+        self.demo_rounds += session.is_demo and self._is_of_operator(session)
         if seat is None or seat.opening != body["opening"]:  # its opening is outside the files, or the replay said so
             return
         seat.is_sound &= is_sound
-        yield from self._seat(
-            session, seat, (statement.hash, body["staked_minor"], body["returned_minor"], time_ms, body["status"])
-        )
+        staked, returned = int(body["staked_minor"]), int(body["returned_minor"])
+        if session.granted_minor:
+            staked -= session.granted_minor
+            returned -= reclaimed_minor(body["settlement"]) if "settlement" in body else session.granted_minor
+        yield from self._seat(session, seat, (statement.hash, str(staked), str(returned), time_ms, body["status"]))
 
     def _seat(self, session: _Session, seat: _Seat, final: tuple[str, str, str, int, str]) -> Iterator[tuple[str, Row]]:
         if not self._is_compared(session):
@@ -206,11 +226,25 @@ class Extract:
     def _done(self, session: _Session) -> Iterator[tuple[str, Row]]:
         if session.seat is not None:
             yield from self._seat(session, session.seat, ("", str(session.seat.staked_minor), "0", 0, OPEN))
+        if session.is_demo:
+            yield PLAYED_FREE, (session.session_id,)
         if not self._is_compared(session):
             return
         yield SESSIONS, _row(SESSIONS, session, {})
 
+    def _note_play_money(self, session: _Session, block: dict[str, str]) -> None:
+        """In files that begin later, the block beside a purchase or an end says what the session is played for."""
+        if block.get("reason") == PLAY_MONEY and not session.is_demo:
+            self._leave_out(session)
+
+    def _leave_out(self, session: _Session) -> None:
+        session.is_demo = True
+        self.demo_sessions += self._is_of_operator(session)
+
     def _is_compared(self, session: _Session) -> bool:
+        return self._is_of_operator(session) and not session.is_demo
+
+    def _is_of_operator(self, session: _Session) -> bool:
         return self._operator is None or session.operator in ("", self._operator)
 
 
@@ -218,7 +252,8 @@ def _reference(session: _Session, body: dict[str, Any], kind: str) -> str:
     """What the wallet got with the transaction's id (rgs.ports.wallet)."""
     if "round_id" not in body:
         return session.participation_id
-    return f"{session.session_id}:{'bet' if kind == DEBIT else 'return'}:{body['round_id']}"
+    purposes = ("free_bet", "free_bet_return") if "grant_id" in body else ("bet", "return")
+    return f"{session.session_id}:{purposes[kind != DEBIT]}:{body['round_id']}"
 
 
 def _begun_ms(transaction_id: str, linked_ms: int, time_ms: int) -> int:

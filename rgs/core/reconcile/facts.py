@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Final
 
 from rgs.core.reconcile.classes import BreakClass
 from rgs.core.statements import format_canonical
 
+OF_ROUNDS: Final = frozenset({"transfer", "free_bet"})
+"""The sources of transfers for a round."""
+
 
 @dataclass(frozen=True, slots=True)
 class SignedTransfer:
-    """A transfer that a verified statement names. `source` is purchase, participation_end or transfer. `is_sound` is
-    False if a check of the replay failed on it or on its session's link. The request to the wallet lies between
-    `begun_ms` and `time_ms`; that for the credit of a single bet after `time_ms`.
+    """A transfer that a verified statement names. `source` is the kind of the statement: purchase, participation_end,
+    transfer, or free_bet, which moves money of a campaign and so names no player. `is_sound` is False if a check of the
+    replay failed on it or on its session's link. The request to the wallet lies between `begun_ms` and `time_ms`; that
+    for the credit of a single bet after `time_ms`.
     """
 
     transaction_id: str
@@ -29,7 +34,9 @@ class SignedTransfer:
     session_id: str
     participation_id: str
     reference: str
-    """What the wallet got with the id: the participation, or `session:bet:round`, `session:return:round`."""
+    """What the wallet got with the id: the participation, or `session:purpose:round` with the purpose bet, return,
+    free_bet or free_bet_return.
+    """
     purchase_no: int
     regulator_session_id: str
     regulator_participation_id: str

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rgs.core.amounts import format_money
 from rgs.core.reconcile.classes import CLOCK_LIMIT_S, BreakClass
-from rgs.core.reconcile.facts import Break, SignedTransfer, Ticket, WalletRow
+from rgs.core.reconcile.facts import OF_ROUNDS, Break, SignedTransfer, Ticket, WalletRow
 from rgs.core.times import format_time
 
 ACCEPTED, REFUSED, PENDING, TOMBSTONE = "accepted", "refused", "pending", "tombstone"
@@ -153,7 +153,7 @@ def _fault_of_row(transfer: SignedTransfer, row: WalletRow, terms: Terms) -> Fau
 
 def _references(transfer: SignedTransfer) -> tuple[str, ...]:
     """What a wallet may keep of the reference: for a single bet the session is enough."""
-    return (transfer.reference, transfer.session_id) if transfer.source == "transfer" else (transfer.reference,)
+    return (transfer.reference, transfer.session_id) if transfer.source in OF_ROUNDS else (transfer.reference,)
 
 
 def _fault_of_ticket(transfer: SignedTransfer, ticket: Ticket, terms: Terms) -> Fault | None:
@@ -199,7 +199,7 @@ def _match_times(
         )
         yield replace(result, is_owed=transfer.kind == DEBIT)
     elif transfer.kind == CREDIT:
-        if transfer.amount_minor or transfer.source == "transfer":  # a payout of 0 may be missing
+        if transfer.amount_minor or transfer.source in OF_ROUNDS:  # a payout of 0 may be missing
             late = not rows and transfer.time_ms >= terms.wallet_until_ms
             # A credit of 0 shows the wallet that the round has ended. Without it nobody is owed anything.
             kind = BreakClass.MISSING_CREDIT if transfer.amount_minor else BreakClass.STATE_DIFFERS

@@ -234,7 +234,7 @@ def verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
     body = statement.body
     before, after = int(body["balance_before_minor"]), int(body["balance_after_minor"])
     staked, returned = int(body["staked_minor"]), int(body["returned_minor"])
-    if before != seat.balance_before_minor:
+    if seat.is_funding_seen and before != seat.balance_before_minor:
         raise statement.failure(
             BALANCE, f"balance {before} before, opening and transfers come to {seat.balance_before_minor}"
         )

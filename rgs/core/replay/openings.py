@@ -6,13 +6,16 @@ A deal has at most 256 seats: the audit path of a seat has at most eight hashes 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from rgs.core import games
 from rgs.core.errors import RgsError, VerificationError
-from rgs.core.replay.checks import DEAL, RULES, SESSION, STAKES
+from rgs.core.free_bets import granted_minor
+from rgs.core.games.types import StakeLimits
+from rgs.core.replay.checks import BALANCE, DEAL, RULES, SESSION, STAKES
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.seats import OpenSeat, verify_balance_after, verify_balance_before
@@ -33,6 +36,8 @@ def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook:
         raise statement.failure(SESSION, f"stage {seat.round_no} comes after {chain.round_no}")
     if chain.is_seamless and chain.transfer_round not in (seat.round_id, ""):
         raise statement.failure(SESSION, "the debit before it was for another round")
+    if chain.free_bet is not None and chain.free_bet.round_id != seat.round_id:
+        raise statement.failure(SESSION, "the free bet before it was for another round")
     # (8) The ruleset of the session, and the jurisdiction's pace.
     if seat.ruleset is None:
         raise statement.failure(
@@ -41,13 +46,22 @@ def verify_opening(statement: Statement, seat: OpenSeat, chain: Chain, rulebook:
     if chain.rules is not None and deal["ruleset"] != chain.rules:
         raise statement.failure(RULES, "the deal names another ruleset than the session")
     verify_pace(statement, chain, rulebook, deal["start_time"])
+    if chain.free_bet is not None and deal["start_time"] >= chain.free_bet.expiry_time:
+        raise statement.failure(
+            RULES, f"started at {deal['start_time']}, the free bet ends at {chain.free_bet.expiry_time}"
+        )
     verify_limits(statement, seat, chain, deal["start_time"])
     # (9) The deal core, and the seat in it.
     _verify_deal(statement, chain, seat.ruleset)
     _verify_seat(statement, seat)
     # (10) The stakes.
     verify_stakes(statement, seat, seat.ruleset)
-    # (18) The balance.
+    verify_bets_within(statement, seat, dict(chain.bet_limits))
+    # (18) The balance, and what a free bet pays.
+    if chain.free_bet is not None:
+        granted, paid = granted_minor(seat.bets), chain.free_bet
+        if granted != paid.amount_minor:
+            raise statement.failure(BALANCE, f"the free bet paid {paid.amount_minor}, ante and blind are {granted}")
     verify_balance_before(statement, chain.balance_minor, seat.balance_before_minor)
     verify_balance_after(statement, seat)
 
@@ -71,13 +85,13 @@ def verify_limits(statement: Statement, seat: OpenSeat, chain: Chain, start_time
         passed = datetime.fromisoformat(start_time) - datetime.fromisoformat(chain.open_time)
         if passed >= timedelta(milliseconds=duration_ms):
             raise statement.failure(RULES, f"started {passed} after the session opened, its limit is {duration_ms} ms")
-    headroom = chain.headroom(seat.balance_before_minor)
+    granted = 0 if chain.free_bet is None else granted_minor(seat.bets)
+    staked = seat.staked_minor - granted
+    headroom = chain.headroom(seat.balance_before_minor - granted)
     for name, left_minor in (("loss", headroom.loss_left_minor), ("stake", headroom.stake_left_minor)):
-        if left_minor is not None and seat.staked_minor > left_minor:
-            raise statement.failure(
-                RULES, f"staked {seat.staked_minor} where the session's {name} limit leaves {left_minor}"
-            )
-    seat.funds_minor = headroom.minor - seat.staked_minor
+        if left_minor is not None and staked > left_minor:
+            raise statement.failure(RULES, f"staked {staked} where the session's {name} limit leaves {left_minor}")
+    seat.funds_minor = headroom.minor - staked
 
 
 def _verify_deal(statement: Statement, chain: Chain, ruleset: Ruleset) -> None:
@@ -123,6 +137,14 @@ def verify_stakes(statement: Statement, seat: OpenSeat, ruleset: Ruleset) -> Non
         raise statement.failure(STAKES, error.message) from None
     if seat.bets != expected:
         raise statement.failure(STAKES, f"bets {_text(seat.bets)} where {_text(expected)} are due")
+
+
+def verify_bets_within(statement: Statement, seat: OpenSeat, limits: Mapping[str, StakeLimits]) -> None:
+    """Check 10: the bets are within these limits, of the session or of the table."""
+    for bet, amount in seat.bets:
+        one = limits.get(bet)
+        if one is not None and not one.min_minor <= amount <= one.max_minor:
+            raise statement.failure(STAKES, f"{bet} {amount} is not within {one.min_minor} to {one.max_minor}")
 
 
 @lru_cache(maxsize=4096)  # the same few stakes are placed again and again

@@ -30,6 +30,7 @@ from rgs.core.replay.seats import OpenSeat, read_seat
 from rgs.core.replay.sessions import (
     Chain,
     chain_of_state,
+    verify_free_bet,
     verify_participation_end,
     verify_purchase,
     verify_session_close,
@@ -55,6 +56,8 @@ class Summary:
     rounds_verified: int = 0
     rounds_failed: int = 0
     rounds_open: int = 0
+    rounds_demo: int = 0
+    """Finals of sessions with play money: their amounts are in no sum."""
     seats_void: int = 0
     seats_unrecoverable: int = 0
     """Those of `seats_void` whose deck was not revealed (DECK_UNRECOVERABLE)."""
@@ -83,6 +86,12 @@ class Summary:
 
 _OPENINGS: Final = frozenset({"round_opening", "seat_opening"})
 _FINALS: Final = frozenset({"round_final", "seat_final"})
+_OF_CHAIN: Final = {
+    "transfer": verify_transfer,
+    "participation_end": verify_participation_end,
+    "session_close": verify_session_close,
+}
+"""The checks of links that need nothing but their session's chain."""
 _COUNTERS: Final = ("games", "returned_minor", "staked_minor", "statements")
 
 
@@ -308,9 +317,13 @@ class Replay:
         self._passes(chain.verify_link, statement, self._scope.sessions.get(chain.session_id))
         if number <= before:
             return
+        is_behind_gap = number > before + 1
         answers = chain.seat is not None and kind in _FINALS and body["opening"] == chain.seat.opening
-        if chain.seat is not None and not answers and kind in {*_OPENINGS, *_FINALS, "session_close"}:
-            self._abandon(chain.seat, is_outside=number > before + 1 and not self._scope.is_whole)
+        if chain.seat is not None and is_behind_gap and chain.is_over(statement):
+            self._abandon(chain.seat, is_outside=not self._scope.is_whole)
+            chain.seat = None
+        elif chain.seat is not None and not answers and kind in {*_OPENINGS, *_FINALS, "session_close"}:
+            self._abandon(chain.seat, is_outside=False)
         seat = None
         match kind:
             case "round_opening":
@@ -325,15 +338,13 @@ class Replay:
                 self._passes(verify_session_open, statement, self._rulebook)
             case "purchase":
                 self._passes(verify_purchase, statement, chain, self._rulebook)
-            case "transfer":
-                self._passes(verify_transfer, statement, chain)
-            case "participation_end":
-                self._passes(verify_participation_end, statement, chain)
-            case "session_close":
-                self._passes(verify_session_close, statement, chain)
+            case "transfer" | "participation_end" | "session_close":
+                self._passes(_OF_CHAIN[kind], statement, chain)
+            case "free_bet":
+                self._passes(verify_free_bet, statement, chain, self._rulebook)
             case _:
                 raise UnhandledKindError(kind, "rgs.core.replay.procedure.Replay._link")
-        if is_private_sound and (statement.kind.private or kind == "transfer"):
+        if is_private_sound and (statement.kind.private or kind in {"transfer", "free_bet"}):
             self._passes(self._registered.verify, statement, chain, self._rulebook)
         chain.advance(statement, seat)
         if kind == "session_close":
@@ -364,8 +375,7 @@ class Replay:
     def _close_seat(self, statement: Statement, chain: Chain) -> None:
         body, seat = statement.body, chain.seat
         if self._passes(verify_final, statement, seat, chain.is_seamless):
-            self.summary.staked_minor[chain.currency] += int(body["staked_minor"])
-            self.summary.returned_minor[chain.currency] += int(body["returned_minor"])
+            self._count_money(chain, body)
             if body["status"] == "void":
                 is_hidden = body["void"]["reason"] == DECK_UNRECOVERABLE
                 self.summary.seats_void += 1
@@ -375,6 +385,14 @@ class Replay:
                 self._passes(partial(self._voids.verify, is_whole=self._scope.is_whole), statement, opened)
         if seat is not None and body["opening"] == seat.opening:
             self._deals.answer(seat.round_id)
+
+    def _count_money(self, chain: Chain, body: dict[str, Any]) -> None:
+        """Add a final to the amounts. Play money is counted apart, by rounds only."""
+        if chain.is_demo:
+            self.summary.rounds_demo += 1
+            return
+        self.summary.staked_minor[chain.currency] += int(body["staked_minor"])
+        self.summary.returned_minor[chain.currency] += int(body["returned_minor"])
 
     def _abandon(self, seat: OpenSeat, *, is_outside: bool) -> None:
         round_ = self._tables.of_round(seat.table_round)
@@ -449,8 +467,7 @@ class Replay:
         body, seat = statement.body, chain.seat
         round_ = None if seat is None else self._tables.of_round(seat.table_round)
         if self._passes(verify_seat_final, statement, seat, round_):
-            self.summary.staked_minor[chain.currency] += int(body["staked_minor"])
-            self.summary.returned_minor[chain.currency] += int(body["returned_minor"])
+            self._count_money(chain, body)
             self.summary.seats_void += body["status"] == "void"
             self.summary.seats_unrecoverable += body["status"] == "void" and "would_have_been" not in body
         if seat is not None and round_ is not None and body["opening"] == seat.opening:

@@ -16,10 +16,13 @@ from rgs.core.replay.identifiers import IdSet
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.sessions import Chain
+from rgs.core.sessions import PLAY_MONEY
 from rgs.core.statements import UnhandledKindError
 
 TEST_REGULATOR: Final = "test-regulator"
 """The regulator in the block of a session whose ids the embedded test regulator made."""
+
+_OUTSIDE: Final = ("regulator", "regulator_session_id", "regulator_participation_id", "wallet_transaction_id")
 
 
 class Registered:
@@ -31,12 +34,14 @@ class Registered:
         """Erased blocks whose jurisdiction requires the ids in them."""
 
     def verify(self, statement: Statement, chain: Chain, rulebook: Rulebook) -> None:
-        """Check 23 of a session_open, purchase, participation_end or transfer, before the chain takes the link.
+        """Check 23 of a session_open, purchase, participation_end, transfer or free_bet, before the chain takes it.
 
         UnhandledKindError for any other kind.
         """
         kind, body = statement.kind.name, statement.body
-        if kind == "transfer":
+        if kind == "free_bet" and body["direction"] == "debit" and not self._used.add_text("grant", body["grant_id"]):
+            raise statement.failure(IDS, f"free bet {body['grant_id']} has paid for a round before")
+        if kind in {"transfer", "free_bet"}:
             return self._transaction(statement, body["transaction_id"])
         if kind not in {"session_open", "purchase", "participation_end"}:
             raise UnhandledKindError(kind, "rgs.core.replay.registered.Registered.verify")
@@ -46,7 +51,8 @@ class Registered:
                 raise statement.failure(IDS, f"participation {participation_id} is another session's")
         named = body["jurisdiction"] if kind == "session_open" else chain.jurisdiction
         law = rulebook.jurisdiction(named)
-        is_required = law is not None and law.regulator_ids_required
+        is_demo = body.get("mode") == "demo" if kind == "session_open" else chain.is_demo
+        is_required = law is not None and law.regulator_ids_required and not is_demo
         if statement.private is None:
             self.absent += is_required
             return None
@@ -55,7 +61,14 @@ class Registered:
             ruleset = rulebook.ruleset(body["ruleset"])
             is_solo = ruleset is not None and ruleset.max_seats == 1
             table = "" if is_solo else body.get("table", "")
+            if is_demo:
+                return _verify_play_money(statement, block, reason="")
             return self._session(statement, block, table, is_required=is_required)
+        if is_demo or (is_demo is None and block.get("reason") == PLAY_MONEY):
+            chain.is_demo = True
+            return _verify_play_money(statement, block, reason=PLAY_MONEY)
+        if block.get("reason"):
+            raise statement.failure(IDS, f"reason {block['reason']}, which only a session with play money has")
         return self._participation(statement, block, chain, is_required=is_required)
 
     def state(self) -> dict[str, Any]:
@@ -106,3 +119,12 @@ class Registered:
     def _transaction(self, statement: Statement, transaction_id: str) -> None:
         if not self._used.add_text("transaction", transaction_id):
             raise statement.failure(IDS, f"transaction {transaction_id} was named before")
+
+
+def _verify_play_money(statement: Statement, block: Mapping[str, str], *, reason: str) -> None:
+    """Nobody outside has an id of a session with play money; the block of a purchase or an end says why."""
+    for name in _OUTSIDE:
+        if block.get(name):
+            raise statement.failure(IDS, f"{name} in a session with play money")
+    if block.get("reason", "") != reason:
+        raise statement.failure(IDS, f"reason {block.get('reason') or 'none'} where {reason or 'none'} is due")

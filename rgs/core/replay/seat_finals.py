@@ -6,9 +6,9 @@ holds the decisions, the money, and the seat's own cards if it has some.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
+from rgs.core.bet_limits import parse_bet_limits
 from rgs.core.cards import FULL_DECK
 from rgs.core.games.settling import Showdown, settle
 from rgs.core.games.types import Phase, Seat
@@ -23,12 +23,11 @@ from rgs.core.replay.checks import (
     SEATS,
     SESSION,
     SETTLEMENT,
-    STAKES,
     TABLE_DEAL,
     VOID,
 )
 from rgs.core.replay.finals import deal_of, faces, play, verify_balance, verify_settlement
-from rgs.core.replay.openings import verify_limits, verify_pace, verify_stakes
+from rgs.core.replay.openings import verify_bets_within, verify_limits, verify_pace, verify_stakes
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.replay.seats import OpenSeat, verify_balance_after, verify_balance_before
@@ -93,17 +92,10 @@ def verify_seat_opening(
     if seat.seats > 1 and seat.seat_no > seat.seats:
         raise statement.failure(DEAL, f"seat {seat.seat_no} where {seat.seats} hands are dealt")
     verify_stakes(statement, seat, seat.ruleset)
-    _verify_table_limits(statement, seat, round_)
+    verify_bets_within(statement, seat, dict(parse_bet_limits(round_.body["limits"])))
+    verify_bets_within(statement, seat, dict(chain.bet_limits))
     verify_balance_before(statement, chain.balance_minor, seat.balance_before_minor)
     verify_balance_after(statement, seat)
-
-
-def _verify_table_limits(statement: Statement, seat: OpenSeat, round_: TableRound) -> None:
-    limits: Mapping[str, Any] = {row["bet"]: row for row in round_.body["limits"]}
-    for bet, amount in seat.bets:
-        row = limits.get(bet)
-        if row is not None and not int(row["min_minor"]) <= amount <= int(row["max_minor"]):
-            raise statement.failure(STAKES, f"{bet} {amount} is not within {row['min_minor']} to {row['max_minor']}")
 
 
 def verify_seat_final(statement: Statement, seat: OpenSeat | None, round_: TableRound | None) -> None:

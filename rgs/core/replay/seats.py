@@ -42,6 +42,8 @@ class OpenSeat:
     funds_minor: int = 0
     """The most that decisions may cost in all: the balance after the bets, or what the session's limits leave."""
     is_sound: bool = True
+    is_funding_seen: bool = True
+    """False if links within the round are outside of the files: debits that they told are in the final's balance."""
     table_round: str = ""
     """Hash of the `table_round`, for a seat at a table. Such a seat has no deal core and no commitment of its own."""
     start_time: str = ""

@@ -40,6 +40,9 @@ def verify_times(kind: str, body: dict[str, Any]) -> None:
     verify_time(body["time"])
     if kind == "round_opening":
         verify_time(body["deal"]["start_time"])
+    elif kind == "free_bet":
+        if "expiry_time" in body:
+            verify_time(body["expiry_time"])
     elif kind == "table_round":
         verify_time(body["betting_open_time"])
         verify_time(body["betting_close_time"])

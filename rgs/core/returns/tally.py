@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Final
 
 from rgs.core.errors import FormatError
@@ -157,13 +157,18 @@ def _reading(name: str, series: Series, figure: str, evidence: float, laws: Laws
 def format_tally(tally: ReturnTally) -> str:
     """Return the canonical text."""
     document = {
-        "block": asdict(tally.block),
-        "life": asdict(tally.life),
+        "block": _document(tally.block),
+        "life": _document(tally.life),
         "money": tally.money,
         "unseen": tally.unseen,
         "voids": tally.voids,
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
+def _document(series: Series) -> dict[str, object]:
+    """Its fields, not copied: `asdict` would copy every count."""
+    return {name: getattr(series, name) for name in series.__match_args__}
 
 
 def parse_tally(text: str) -> ReturnTally:

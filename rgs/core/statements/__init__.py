@@ -21,7 +21,16 @@ from rgs.core.statements.hashes import (
     private_hash,
     request_digest,
 )
-from rgs.core.statements.kinds import KINDS, LINK_ZERO, KeyRole, Kind, UnhandledKindError, parse_statement
+from rgs.core.statements.kinds import (
+    KINDS,
+    LINK_ZERO,
+    SESSION_OPEN_2,
+    KeyRole,
+    Kind,
+    UnhandledKindError,
+    kind_of,
+    parse_statement,
+)
 from rgs.core.statements.lines import ExportLine, format_line, parse_line
 
 __all__ = [
@@ -29,6 +38,7 @@ __all__ = [
     "LINK_ZERO",
     "PAYLOAD_BYTES_MAX",
     "SALT_BYTES",
+    "SESSION_OPEN_2",
     "Ed25519Signer",
     "Envelope",
     "ExportLine",
@@ -44,6 +54,7 @@ __all__ = [
     "format_line",
     "hash_with_action",
     "key_fingerprint",
+    "kind_of",
     "leaf_hash",
     "next_actions_hash",
     "parse_canonical",

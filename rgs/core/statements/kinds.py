@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -156,10 +156,11 @@ class Kind:
     linked: bool
     private: bool
     """Whether the statement has a private block beside it and the block's salted hash inside."""
+    version: int = 1
 
     @property
     def payload_type(self) -> str:
-        return f"application/vnd.rgs.{self.name.replace('_', '-')}.v1+json"
+        return f"application/vnd.rgs.{self.name.replace('_', '-')}.v{self.version}+json"
 
     @cached_property
     def canonical(self) -> re.Pattern[bytes]:
@@ -185,6 +186,22 @@ def _numbered(name: str, fields: Mapping[str, Shape], optional: Mapping[str, Sha
 def _linked(name: str, fields: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Kind:
     return _kind(name, KeyRole.INSTANCE, {**_LINKED, **fields}, optional)
 
+
+_SESSION_OPEN: Mapping[str, Shape] = {
+    "currency": CURRENCY,
+    "jurisdiction": RULES,
+    "operator": NAME,
+    "private": HASH,
+    "ruleset": RULES,
+    "test_regulator": Flag(),
+}
+_SESSION_OPEN_OPTIONAL: Mapping[str, Shape] = {
+    "funding": one_of("seamless"),
+    "limits": Record({}, {"duration_ms": POSITIVE, "loss_minor": POSITIVE, "stake_minor": POSITIVE}),
+    "table": NAME,
+}
+_SESSION_OPEN_2: Mapping[str, Shape] = {"bet_limits": Array(LIMIT, 8), "mode": one_of("demo")}
+"""What version 2 of a session_open can say beside version 1."""
 
 _ALL = (
     # --- numbered, under the node key -----------------------------------------------------------------------------
@@ -275,22 +292,7 @@ _ALL = (
         },
     ),
     # --- numbered and linked to a session -------------------------------------------------------------------------
-    _linked(
-        "session_open",
-        {
-            "currency": CURRENCY,
-            "jurisdiction": RULES,
-            "operator": NAME,
-            "private": HASH,
-            "ruleset": RULES,
-            "test_regulator": Flag(),
-        },
-        optional={
-            "funding": one_of("seamless"),
-            "limits": Record({}, {"duration_ms": POSITIVE, "loss_minor": POSITIVE, "stake_minor": POSITIVE}),
-            "table": NAME,
-        },
-    ),
+    _linked("session_open", _SESSION_OPEN, optional=_SESSION_OPEN_OPTIONAL),
     _linked(
         "purchase",
         {
@@ -311,6 +313,17 @@ _ALL = (
             "round_id": ULID,
             "transaction_id": ULID,
         },
+    ),
+    _linked(
+        "free_bet",
+        {
+            "amount_minor": INTEGER,
+            "direction": one_of("debit", "credit"),
+            "grant_id": ULID,
+            "round_id": ULID,
+            "transaction_id": ULID,
+        },
+        optional={"campaign": Text(r"[a-z0-9][a-z0-9._-]{0,31}"), "expiry_time": TIME},
     ),
     _linked(
         "round_opening",
@@ -421,13 +434,24 @@ _ALL = (
 )
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}
-KIND_OF_PAYLOAD_TYPE: Mapping[str, Kind] = {kind.payload_type: kind for kind in _ALL}
+SESSION_OPEN_2 = replace(
+    _linked("session_open", _SESSION_OPEN, optional={**_SESSION_OPEN_OPTIONAL, **_SESSION_OPEN_2}), version=2
+)
+"""It is signed only where version 1 cannot say it: with `mode` or `bet_limits`."""
+KIND_OF_PAYLOAD_TYPE: Mapping[str, Kind] = {kind.payload_type: kind for kind in (*_ALL, SESSION_OPEN_2)}
 
 LINK_ZERO = "0" * 64
 """`previous` of the first link of a session."""
 
 
 _DECODER = json.JSONDecoder()
+
+
+def kind_of(name: str, body: Mapping[str, Any]) -> Kind:
+    """The kind of a body that is to be signed, in the version that can say it."""
+    if name == SESSION_OPEN_2.name and not body.keys().isdisjoint(_SESSION_OPEN_2):
+        return SESSION_OPEN_2
+    return KINDS[name]
 
 
 def parse_statement(envelope: Envelope) -> tuple[Kind, dict[str, Any]]:

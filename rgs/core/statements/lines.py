@@ -6,6 +6,8 @@ The envelope stands in the line byte for byte as it was signed. A `seat_opening`
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,7 @@ from rgs.core.errors import FormatError
 from rgs.core.statements.canonical import format_canonical, parse_canonical, verify_length
 from rgs.core.statements.envelope import ENVELOPE_BYTES_MAX
 from rgs.core.statements.kinds import CODE, CURRENCY, HASH, NAME
-from rgs.core.statements.shapes import Array, Record, Text, check_shape
+from rgs.core.statements.shapes import Array, Record, Text, canonical_pattern, check_shape
 
 LINE_BYTES_MAX = ENVELOPE_BYTES_MAX + 8192
 KEY_BUNDLE_BYTES_MAX = 64 * 1024 * 1024
@@ -36,6 +38,8 @@ _PRIVATE = Record({"block": PRIVATE_BLOCK, "salt": HASH})
 PATH_HASHES_MAX = 20
 """Of a tree of 1,048,576 leaves (docs/formats.md, section 10)."""
 _PATH = Array(HASH, PATH_HASHES_MAX)
+_PRIVATE_FORM = re.compile(canonical_pattern(_PRIVATE).encode("ascii"))
+_DECODER = json.JSONDecoder()
 _HEAD, _BESIDE, _MIDDLE, _NULL = b'{"envelope":', b',"path":', b',"private":', b"null}"
 
 
@@ -65,15 +69,28 @@ def parse_line(data: bytes) -> ExportLine:
         raise FormatError("not an export line")
     envelope, rest = data[len(_HEAD) : cut], data[cut + len(_MIDDLE) :]
     envelope, beside, text = envelope.partition(_BESIDE)
-    path = parse_canonical(text) if beside else []
-    check_shape(_PATH, path, "path")
-    if beside and not path:
-        raise FormatError("path: an empty one is left out", field="path")
+    path = []
+    if beside:
+        path = parse_canonical(text)
+        check_shape(_PATH, path, "path")
+        if not path:
+            raise FormatError("path: an empty one is left out", field="path")
     private = None
     if rest != _NULL:
-        private = parse_canonical(rest[:-1])
-        check_shape(_PRIVATE, private, "private")
+        private = _parse_private(rest[:-1])
     return ExportLine(envelope, private, tuple(map(bytes.fromhex, path)))
+
+
+def _parse_private(text: bytes) -> dict[str, Any]:
+    """The private block with its salt; FormatError that names the first fault."""
+    private: dict[str, Any]
+    if _PRIVATE_FORM.fullmatch(text) is not None:
+        private, _ = _DECODER.raw_decode(text.decode("ascii"))  # nothing follows it
+        return private
+    # The bytes are not canonical or not of the shape: the slow way finds out which, and where.
+    private = parse_canonical(text)
+    check_shape(_PRIVATE, private, "private")
+    raise FormatError("not the canonical form of a private block")  # pragma: no cover - the two ways agree (tested)
 
 
 def format_key_bundle(statements: list[bytes]) -> bytes:

@@ -131,8 +131,8 @@ def _table_config(
         sha256=hash_of(canonical),
     )
     rows.close()
-    if config.currency != law.currency:
-        raise rows.refusal("currency", f"{config.currency} is not {law.currency}, the currency of {law.id}")
+    if config.currency not in law.currencies:
+        raise rows.refusal("currency", f"{config.currency} is not one of {law.id}: {', '.join(law.currencies)}")
     if config.early_close and not law.early_close_allowed:
         raise rows.refusal("early_close", f"true, but {law.id} allows no window to end before its time")
     if config.timers.betting_ms < law.min_round_interval_ms:

@@ -90,6 +90,9 @@ class SeatView:
     bets: Bets
     reserved_minor: int
     round: RoundView | None
+    regulator_session_id: str
+    """RULEBOOK R-1: both ids are shown wherever the round is."""
+    regulator_participation_id: str
     ended: str = ""
 
 

@@ -123,6 +123,21 @@ async def round_ended(kit: WalletKit) -> None:
         receipt_of(await kit.credit(back), back, DUPLICATE)
 
 
+async def free_bet(kit: WalletKit) -> None:
+    """A free bet moves nothing on the player's account; one that the wallet does not know is refused."""
+    named = {"round_reference": kit.new_id(), "free_bet": f"conformance:{kit.new_id()}"}
+    bet = kit.transfer(pb.TRANSFER_PURPOSE_FREE_BET, **named)
+    async with kit.moves(0):
+        answer = await kit.debit(bet)
+        if answer.reason:
+            demand_reason(answer, "FREE_BET_UNKNOWN")
+            return
+        demand_accepted(answer)
+        await kit.given(
+            pb.TRANSFER_PURPOSE_FREE_BET_RETURN, amount_minor=bet.amount_minor, reference=bet.reference, **named
+        )
+
+
 async def balances_add_up(kit: WalletKit) -> None:
     """Each balance is the one before it plus the transfer."""
     running = await kit.balance()
@@ -326,6 +341,7 @@ async def purpose_malformed(kit: WalletKit) -> None:
         (pb.TRANSFER_PURPOSE_UNSPECIFIED, ""),
         (PAYOUT, ""),
         (pb.TRANSFER_PURPOSE_BET, ""),
+        (pb.TRANSFER_PURPOSE_FREE_BET, round_reference),
         (pb.TRANSFER_PURPOSE_PURCHASE, "r-1"),
     ):
         demand_reason(await kit.debit(kit.transfer(purpose, round_reference=round_)), "INVALID_FIELD")
@@ -471,10 +487,9 @@ async def token_expired_repeat(kit: WalletKit) -> None:
 CHECKS: Final[tuple[ConformanceCheck[WalletKit], ...]] = (
     *checks(balance_is_reported, debit_takes_money, credit_gives_money, credit_of_nothing),
     *checks(debit_repeat, credit_repeat, repeat_same_answer, attempt_id_ignored),
-    *checks(seamless_purposes, round_ended, balances_add_up),
+    *checks(seamless_purposes, round_ended, free_bet, balances_add_up),
     *CONFLICTS,
-    *checks(rollback_debit, rollback_repeat, rollback_unknown, rollback_refused_debit),
-    *checks(tombstone, debit_after_rollback),
+    *checks(rollback_debit, rollback_repeat, rollback_unknown, rollback_refused_debit, tombstone, debit_after_rollback),
     *checks(amount_zero, amount_negative, amount_18_digits, amount_19_digits, precision),
     *checks(currency_other, currency_malformed, ids_malformed, purpose_malformed),
     *checks(player_unknown, funds_insufficient, refusal_final),

@@ -52,6 +52,8 @@ def verify_history(client: Client, sessions: Iterable[PlayedSession]) -> int:
             raise DemoError(f"the history of {player} lists {len(rows)} rounds that are not the {len(expected)} played")
         listed += len(rows)
         for session in played:
+            if not session.rounds:  # on a machine under load a player may have missed every window of a table
+                continue
             _verify_found(client, session, session.rounds[len(session.rounds) // 2])
     return listed
 

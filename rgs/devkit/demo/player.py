@@ -216,7 +216,8 @@ class DemoPlayer:
         time.sleep(PAUSE_S)
 
     def _open(self) -> None:
-        request = self.client.requests.open(self.game, self.player, CURRENCY, f"{self.player}.{self.game}", self.table)
+        reference = f"{self.player}.{self.game}.{len(self.sessions) + 1}"
+        request = self.client.requests.open(self.game, self.player, CURRENCY, reference, self.table)
         answer = self._ask(self.client.sessions.OpenSession, request)
         session = PlayedSession(self.game, self.player, answer.session, others=[answer.statement])
         session.expect(bool(answer.session.regulator_session_id), "has no id of the regulator")

@@ -23,11 +23,11 @@ _HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
 class ServerProcess(Child):
-    """A server at `address`, for clients of this machine. `party` is the client that checks its health."""
+    """A server at `address`, a free one if none is given, for clients of this machine. `party` checks its health."""
 
-    def __init__(self, home: Path, output: Path, party: str) -> None:
+    def __init__(self, home: Path, output: Path, party: str, address: str = "") -> None:
         self._identity = ClientIdentity.of_party(load_config(home), party)
-        self.address = free_address()
+        self.address = address or free_address()
         super().__init__("the server", output, isolated_command("serve", "--home", str(home), "--listen", self.address))
 
     def await_serving(self) -> None:

@@ -16,10 +16,12 @@ from rgs.node.files import PUBLIC_MODE, write_whole
 
 
 class SimulatorProcess(Child):
-    """A wallet or regulator at `address`. `plan` is the file of its faults; `export` receives its statement."""
+    """A wallet or regulator at `address`, a free one if none is given. `plan` is the file of its faults; `export`
+    receives its statement.
+    """
 
-    def __init__(self, kind: str, home: Path, plan: Path, export: Path, output: Path) -> None:
-        self.address = free_address()
+    def __init__(self, kind: str, home: Path, plan: Path, export: Path, output: Path, address: str = "") -> None:
+        self.address = address or free_address()
         self._plan = plan
         self._export = export
         files = ("--faults", str(plan), "--export", str(export))

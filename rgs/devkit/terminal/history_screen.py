@@ -25,7 +25,7 @@ from rgs.devkit.terminal.proof import RoundProof
 from rgs.devkit.terminal.screen import line, table_of
 from rgs.v1 import history_pb2 as pb
 from rgs.v1.catalog_pb2 import Game
-from rgs.v1.common_pb2 import DecidedBy, Phase, RoundStatus, RoundView
+from rgs.v1.common_pb2 import DECIDED_BY_PLAYER, DecidedBy, Phase, RoundStatus, RoundView
 
 ROWS: Final = 9
 """Rounds on each page: a digit is the key of each."""
@@ -93,7 +93,7 @@ class HistoryScreen:
     def _record(self, record: pb.RoundRecord) -> RenderableType:
         words, screen, row, round_ = self._prompt.words, self._prompt.screen, record.summary, record.round
         game = self._games[row.game].family if row.game in self._games else ""
-        status = words.known(f"past.status.{RoundStatus.Name(row.status).removeprefix('ROUND_STATUS_')}", "?")
+        status = words.known(f"round_status.{RoundStatus.Name(row.status).removeprefix('ROUND_STATUS_')}", "?")
         ids = (
             (
                 words("past.played"),
@@ -113,7 +113,7 @@ class HistoryScreen:
         words, result = self._prompt.words, []
         for taken in round_.actions:
             phase = Phase.Name(taken.phase).removeprefix("PHASE_")
-            by = f"past.by_{DecidedBy.Name(taken.by).removeprefix('DECIDED_BY_').lower()}"
+            by = f"decided_by.{DecidedBy.Name(taken.by).removeprefix('DECIDED_BY_')}"
             result.append(
                 words(
                     "past.action_cost" if taken.amount_minor else "past.action",
@@ -122,7 +122,7 @@ class HistoryScreen:
                     action=self._prompt.screen.action(family, taken.action).text,
                     **({"amount": format_money(taken.amount_minor, currency)} if taken.amount_minor else {}),
                 )
-                + (f" ({words(by)})" if words.has(by) else "")
+                + (f" ({words(by)})" if taken.by != DECIDED_BY_PLAYER and words.has(by) else "")
             )
         return result
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from rgs.devkit.terminal.i18n import Choice, Words
 from rgs.devkit.terminal.screen import Screen, line
@@ -102,9 +103,9 @@ class Prompt:
     # --- questions ----------------------------------------------------------------------------------------------------
 
     def choose(self, *names: str, default: str = "", **values: object) -> str:
-        """Show the choices in one line and wait. Returns the name of the choice. InputEndedError."""
+        """Show the choices and wait. Returns the name of the choice. InputEndedError."""
         choices = {name: self.words.choice(name, **values) for name in names}
-        self.say("   ".join(str(choice) for choice in choices.values()))
+        self.say(self.screen.choices(Text(str(choice)) for choice in choices.values()))
         return self.pick(choices, default)
 
     def pick(self, choices: Mapping[str, Choice], default: str = "") -> str:

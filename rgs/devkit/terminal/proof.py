@@ -145,6 +145,8 @@ class SessionProof:
                 verify_final(statement, chain.seat, chain.is_seamless)
             case "transfer":
                 sessions.verify_transfer(statement, chain)
+            case "free_bet":
+                sessions.verify_free_bet(statement, chain, self._rulebook)
             case "participation_end":
                 sessions.verify_participation_end(statement, chain)
             case "session_close":

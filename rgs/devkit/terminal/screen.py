@@ -139,35 +139,45 @@ class Screen:
 
     def decisions(self, round_: pb.RoundView, family: str, currency: str) -> Iterator[RenderableType]:
         """The legal actions with their cost, and the reason if one is not available."""
-        text = Text("  ")
-        for legal in round_.legal_actions:
-            choice = self.action(family, legal.action)
-            text.append(f"[{choice.key}] ", "bold" if legal.available else "dim")
-            text.append(choice.text, "" if legal.available else "dim")
-            if legal.cost_minor:
-                text.append(f" {format_money(legal.cost_minor, currency)}", "" if legal.available else "dim")
-            if not legal.available:
-                text.append(f" ({self.words.known(f'unavailable.{legal.reason}', legal.reason)})", "dim")
-            text.append("   ")
-        leave = self.words.choice("leave")
-        yield text.append(f"[{leave.key}] ", "bold").append(leave.text)
+        yield self.choices([*self.offered(round_.legal_actions, family, currency), drawn(self.words.choice("leave"))])
         if round_.HasField("deadline"):
             decided_at = format_time(round_.deadline.ToMilliseconds())
             yield line(self.words("say.decided_at", time=decided_at), "yellow")
         if round_.paused:
-            yield line(self.words("say.paused", code=round_.malfunction_code or "-"), "bold yellow")
+            yield line(self.words("say.paused", what=self.malfunction(round_.malfunction_code)), "bold yellow")
+
+    def offered(self, legal: Iterable[pb.LegalAction], family: str, currency: str) -> list[Text]:
+        """Decisions with their cost, or why they are not available."""
+        parts = []
+        for one in legal:
+            style = "" if one.available else "dim"
+            text = drawn(self.action(family, one.action), style)
+            if one.cost_minor:
+                text.append(f" {format_money(one.cost_minor, currency)}", style)
+            if not one.available:
+                text.append(f" ({self.words.known(f'unavailable.{one.reason}', one.reason)})", style)
+            parts.append(text)
+        return parts
+
+    def choices(self, parts: Iterable[Text]) -> Padding:
+        """Choices, none of them broken over two lines."""
+        return Padding(Group(*flow(parts, self.width - 4)), (0, 2, 0, 2))
 
     def outcome(self, round_: pb.RoundView, family: str, currency: str) -> Group:
         """The winner, and the result of every bet."""
         table = Table.grid(padding=(0, 3, 0, 0))
         for row in round_.settlement:
             stake, returned = (format_money(amount, currency) for amount in (row.stake_minor, row.returned_minor))
-            back = Text.assemble((f"{self.words('outcome.back')} ", "dim"), returned, justify="right")
+            back = Text.assemble((f"{self.words('felt.back')} ", "dim"), returned, justify="right")
             result = pb.BetResult.Name(row.result).removeprefix("BET_RESULT_")
             became = Text(self.words.known(f"result.{result}", "?"), _STYLES.get(result, ""))
             bet = Text(self.words.bet(family, row.bet), "dim")
             table.add_row(" ", bet, Text(stake, justify="right"), became, back)
         return Group(Padding(self.headline(round_, family, currency), (0, 0, 0, 2)), table)
+
+    def malfunction(self, code: str) -> str:
+        """What is the matter, with its code: the server's codes in words, an admin's under a common one."""
+        return f"{self.words.known(f'malfunction.{code}', self.words('malfunction.other'))} ({code or '-'})"
 
     def action(self, family: str, action: pb.Action.ValueType) -> Choice:
         """Key and word of a decision in this game."""
@@ -176,11 +186,11 @@ class Screen:
     def headline(self, round_: pb.RoundView, family: str, currency: str) -> Text:
         """The winner, and what the round brought."""
         if round_.status == pb.ROUND_STATUS_VOID:
-            return Text(self.words("outcome.void"), "bold yellow")
+            return Text(self.words("felt.void"), "bold yellow")
         the_dealer = self.words.known(f"game.{family}.the_dealer", "the dealer")
         key = f"outcome.{pb.Outcome.Name(round_.outcome).removeprefix('OUTCOME_')}"
         text = Text("", "bold")
-        text.append(self.words(key if self.words.has(key) else "outcome.ended", dealer=the_dealer))
+        text.append(self.words(key if self.words.has(key) else "felt.ended", dealer=the_dealer))
         if round_.outcome != pb.OUTCOME_FOLD and not round_.dealer_qualifies:
             # In the middle of a sentence the article has a small first letter.
             inside = the_dealer[0].lower() + the_dealer[1:]
@@ -245,20 +255,17 @@ class Screen:
         bet, _, per = figure.name.partition(", per ")
         return self.words(
             "rules.return_of",
-            bet=self.words("rules.main") if bet == "main" else self.words.bet(family, bet),
-            per=self.words.known(f"rules.{per.replace(' ', '_')}", per),
+            name=self.words.return_name(family, bet, per),
             percent=figure.percent,
-            basis=self.words.known(f"rules.{figure.basis}", figure.basis),
+            basis=self.words.known(f"return.{figure.basis}", figure.basis),
         )
 
     def _paytable(self, family: str, paytable: Paytable) -> Table:
         table = Table.grid(padding=(0, 2))
         table.add_row(Text(self.words("rules.pays", bet=self.words.bet(family, paytable.bet)), "bold"), "")
         for row in paytable.rows:
-            floor = f"floor.{row.category}"
-            hand = self.words(floor) if ":" in row.category and self.words.has(floor) else None
-            pays = self.words.known(f"rules.{row.pays}", row.pays)
-            table.add_row(hand or self.words.known(f"row.{row.category}", row.category), Text(pays, justify="right"))
+            pays = self.words.known(f"pays.{row.pays}", row.pays)
+            table.add_row(self.words.known(f"row.{row.category}", row.category), Text(pays, justify="right"))
         return table
 
     # --- parts --------------------------------------------------------------------------------------------------------
@@ -276,6 +283,22 @@ class Screen:
 def line(text: str, style: str = "") -> Padding:
     """A line of text; its continuation lines are indented alike."""
     return Padding(Text(text, style), (0, 0, 0, 2))
+
+
+def drawn(choice: Choice, style: str = "") -> Text:
+    """A choice with its key."""
+    return Text.assemble((f"[{choice.key}] ", style or "bold"), (choice.text, style))
+
+
+def flow(parts: Iterable[Text], width: int) -> list[Text]:
+    """The parts in lines of this width, three spaces between two."""
+    lines: list[Text] = []
+    for part in parts:
+        if lines and lines[-1].cell_len + 3 + part.cell_len <= width:
+            lines[-1].append("   ").append(part)
+        else:
+            lines.append(part)
+    return lines
 
 
 def _spread(*parts: Text) -> Table:

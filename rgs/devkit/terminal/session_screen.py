@@ -59,7 +59,8 @@ class SessionScreen:
     def open(self, player: str, table: str = "") -> None:
         """Open a new session. CallError."""
         game = self._game
-        request = self._client.requests.open(game.ruleset.id, player, game.currency, f"play.{player}", table)
+        reference = f"play.{self._client.request_id()}"
+        request = self._client.requests.open(game.ruleset.id, player, game.currency, reference, table)
         answer = self._send(self._client.sessions.OpenSession, request)
         self._session = answer.session
         self._proof = SessionProof(self._client, self._keys, answer.session.session_id)

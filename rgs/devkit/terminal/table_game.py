@@ -438,7 +438,7 @@ class TableGame(SessionScreen):
         if self._is_replaced:
             parts.append((_KEPT, line(self._words("table.other_device"), "bold yellow")))
         elif self._ended:
-            parts.append((_KEPT, line(self._words.known(f"table.ended.{self._ended}", self._ended), "bold yellow")))
+            parts.append((_KEPT, line(self._words.known(f"seat_end.{self._ended}", self._ended), "bold yellow")))
         parts.append((_KEPT, self._view.menu(menu, self._legal(), game, currency)))
         self._prompt.frame(parts)
 

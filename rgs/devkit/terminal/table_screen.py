@@ -19,7 +19,7 @@ from rgs.core.amounts import format_money
 from rgs.core.times import format_time
 from rgs.devkit.terminal.cards_art import cards_text
 from rgs.devkit.terminal.i18n import Choice
-from rgs.devkit.terminal.screen import Screen, line
+from rgs.devkit.terminal.screen import Screen, drawn, flow, line
 from rgs.v1 import table_pb2 as pb
 from rgs.v1.catalog_pb2 import Game
 from rgs.v1.common_pb2 import (
@@ -77,14 +77,14 @@ class TableScreen:
 
     def state(self, state: pb.TableState.ValueType) -> str:
         name = pb.TableState.Name(state).removeprefix("TABLE_STATE_")
-        return self.words.known(f"table.state.{name}", name)
+        return self.words.known(f"table_state.{name}", name)
 
     # --- light and clock ----------------------------------------------------------------------------------------------
 
     def clock(self, table: pb.TableView, round_: RoundView | None, now_ms: int) -> RenderableType:
         """What the table waits for, the light of the bets, and the time that is left."""
         if table.state == pb.TABLE_STATE_PAUSED:
-            return line(self.words("table.paused", code=table.malfunction_code or "-"), "bold yellow")
+            return line(self.words("table.paused", what=self.screen.malfunction(table.malfunction_code)), "bold yellow")
         light = light_of(table, now_ms)
         text = Text.assemble(("o " if self.screen.plain else "● ", f"bold {_LIGHTS[light]}"))
         text.append(self._waits_for(table, round_, light), "bold")
@@ -188,9 +188,9 @@ class TableScreen:
             stake, returned = (format_money(amount, currency) for amount in (row.stake_minor, row.returned_minor))
             became = self.words.known(f"result.{result}", "?")
             text = Text.assemble((f"{self.words.bet(family, row.bet)} ", "dim"), f"{stake} {became}, ")
-            results.append(text.append(f"{self.words('outcome.back')} ", "dim").append(returned))
+            results.append(text.append(f"{self.words('felt.back')} ", "dim").append(returned))
         headline = self.screen.headline(round_, family, currency)
-        return Padding(Group(headline, *_flow(results, self.screen.width - 2)), (0, 0, 0, 2))
+        return Padding(Group(headline, *flow(results, self.screen.width - 2)), (0, 0, 0, 2))
 
     def commitment(self, round_: RoundView) -> RenderableType:
         """The commitment to the deck, in one line."""
@@ -200,24 +200,12 @@ class TableScreen:
         return Padding(text, (0, 2, 0, 2))
 
     def menu(
-        self, menu: Mapping[str, Choice], legal: Iterable[LegalAction], family: str, currency: str
+        self, menu: Mapping[str, Choice], legal: Sequence[LegalAction], family: str, currency: str
     ) -> RenderableType:
         """All choices, no choice broken over two lines; decisions with their cost, or why they are not available."""
-        parts = []
-        for one in legal:
-            choice = self.screen.action(family, one.action)
-            style = "" if one.available else "dim"
-            text = Text.assemble((f"[{choice.key}] ", style or "bold"), (choice.text, style))
-            if one.cost_minor:
-                text.append(f" {format_money(one.cost_minor, currency)}", style)
-            if not one.available:
-                text.append(f" ({self.words.known(f'unavailable.{one.reason}', one.reason)})", style)
-            parts.append(text)
         decisions = {Action.Name(one.action) for one in legal}
-        for name, choice in menu.items():
-            if name not in decisions:
-                parts.append(Text.assemble((f"[{choice.key}] ", "bold"), choice.text))
-        return Padding(Group(*_flow(parts, self.screen.width - 4)), (0, 2, 0, 2))
+        others = [drawn(choice) for name, choice in menu.items() if name not in decisions]
+        return self.screen.choices([*self.screen.offered(legal, family, currency), *others])
 
     # --- chat ---------------------------------------------------------------------------------------------------------
 
@@ -226,7 +214,7 @@ class TableScreen:
         the_dealer = self.words.known(f"game.{family}.dealer", "dealer")
         shown: list[RenderableType] = []
         for one in lines:
-            said = self.words.known(f"dealer_says.{one.code}", one.code) if one.code else one.text
+            said = self.words.known(f"dealer_line.{one.code}", one.code) if one.code else one.text
             name = the_dealer if one.code else one.nickname
             shown.append(
                 Padding(Text.assemble((f"{name}: ", "dim"), (said, "italic" if one.code else "")), (0, 0, 0, 2))
@@ -269,17 +257,6 @@ def shown_round(table: pb.TableView, seat: pb.SeatView) -> RoundView:
     round_.dealer_hand.CopyFrom(table.dealer_hand)
     round_.player_hand.CopyFrom(table.player_hand)
     return round_
-
-
-def _flow(parts: Iterable[Text], width: int) -> list[Text]:
-    """The parts in lines of this width, three spaces between two."""
-    lines: list[Text] = []
-    for part in parts:
-        if lines and lines[-1].cell_len + 3 + part.cell_len <= width:
-            lines[-1].append("   ").append(part)
-        else:
-            lines.append(part)
-    return lines
 
 
 def _minute(time: Timestamp) -> str:

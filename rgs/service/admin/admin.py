@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import structlog
+
 from rgs.core.clock import Clock
 from rgs.core.errors import (
     InvalidFieldError,
@@ -24,7 +26,7 @@ from rgs.core.errors import (
     TableStateError,
 )
 from rgs.core.ids import check_name, check_reference, check_ulid
-from rgs.core.rounds import DECK_UNRECOVERABLE, Round, RoundStatus, Void
+from rgs.core.rounds import DECK_UNRECOVERABLE, Round, RoundStatus, Void, staked_so_far
 from rgs.core.rulesets import SHIPPED_RULESETS
 from rgs.core.sessions import Session
 from rgs.core.statements import parse_envelope
@@ -60,12 +62,17 @@ def check_code(text: str, field: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VoidResult:
-    """The outcome for one round of a list: the event or final, or the reason of the refusal."""
+    """The outcome for one round of a list: the event or final, or the reason of the refusal. Of a dry run the stakes
+    that would come back, and the reason.
+    """
 
     round_id: str
     status: RoundStatus | None
     envelope: bytes
     refusal: str
+    staked_minor: int = 0
+    currency: str = ""
+    reason: str = ""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -88,12 +95,16 @@ class Admin:
 
     # --- switches -------------------------------------------------------------------------------------------------
 
-    async def set_switch(self, order: Order, scope: str, subject: str, *, enabled: bool, reason: str) -> Reply:
+    async def set_switch(
+        self, order: Order, scope: str, subject: str, *, enabled: bool, reason: str, dry_run: bool = False
+    ) -> Reply:
         """Disable or enable; the signed event. `subject` depends on the scope: empty, `operator`, `game` or
-        `operator/player`.
+        `operator/player`. A dry run checks the order and changes nothing.
         """
         check_code(reason, "reason")
         _check_subject(scope, subject)
+        if dry_run:
+            return Reply(b"", b"")
         if (known := await self.orders.known(order)) is not None:
             return known
         standing = {(switch.scope, switch.subject) for switch in self.availability.switches()}
@@ -205,13 +216,21 @@ class Admin:
         self.notices.emit(notice_of(session, round_id, RoundStatus.OPEN))
         return Reply(b"", signed.envelope)
 
-    async def propose_void(self, order: Order, round_ids: Sequence[str], reason: str) -> tuple[VoidResult, ...]:
+    async def propose_void(
+        self, order: Order, round_ids: Sequence[str], reason: str, *, dry_run: bool = False
+    ) -> tuple[VoidResult, ...]:
         """The first of two steps, for each round by itself: a refusal of one does not stop the others."""
         check_code(reason, "reason")
+        if dry_run:
+            return await self._examine(order, round_ids, reason)
         return await self._each(order, round_ids, partial(self._propose, reason=reason))
 
-    async def approve_void(self, order: Order, round_ids: Sequence[str]) -> tuple[VoidResult, ...]:
+    async def approve_void(
+        self, order: Order, round_ids: Sequence[str], *, dry_run: bool = False
+    ) -> tuple[VoidResult, ...]:
         """The second step, by another admin: the rounds are void, stakes return, and decks are revealed if possible."""
+        if dry_run:
+            return await self._examine(order, round_ids)
         return await self._each(order, round_ids, self._approve)
 
     async def _each(
@@ -236,6 +255,24 @@ class Admin:
             results.append(VoidResult(round_id, _DONE[known.body], known.envelope, ""))
         return tuple(results)
 
+    async def _examine(self, order: Order, round_ids: Sequence[str], reason: str = "") -> tuple[VoidResult, ...]:
+        """What the step would come to, for each round: with a reason a proposal, without one an approval. Nothing is
+        stored or signed.
+        """
+        _check_rounds(round_ids)
+        results = []
+        for round_id in round_ids:
+            try:
+                round_ = self._paused(await self._open(round_id))
+                proposed = reason or (await self._proposal(order.caller.party, round_id)).reason
+                self._verify_reason(round_, proposed)
+                currency = (await self._session(round_)).currency
+                staked_minor = staked_so_far(round_)
+                results.append(VoidResult(round_id, RoundStatus.OPEN, b"", "", staked_minor, currency, proposed))
+            except RgsError as error:
+                results.append(VoidResult(round_id, None, b"", error.reason))
+        return tuple(results)
+
     async def _propose(self, item: Order, round_: Round, reason: str) -> None:
         self._verify_reason(round_, reason)
         party, session = item.caller.party, await self._session(round_)
@@ -257,6 +294,7 @@ class Admin:
             answer=item.answer(now_ms, RoundStatus.OPEN.value.encode()),
         )
         await self.store.commit(change)
+        _log_void("void_proposed", round_, reason, party)
 
     def _verify_reason(self, round_: Round, reason: str) -> None:
         """InvalidFieldError unless DECK_UNRECOVERABLE is given exactly for a deck that cannot be opened."""
@@ -271,6 +309,21 @@ class Admin:
 
     async def _approve(self, item: Order, round_: Round) -> None:
         party, round_id = item.caller.party, round_.round_id
+        proposal = await self._proposal(party, round_id)
+        self._verify_reason(round_, proposal.reason)
+        session = await self._session(round_)
+        now_ms = max(await self.verify_admin(party), await self._now_ms(session, round_), proposal.time_ms)
+        void = Void(proposal.reason, round_.malfunction, ((proposal.party, proposal.time_ms), (party, now_ms)))
+        opened = None if proposal.reason == DECK_UNRECOVERABLE else self.decks.open(round_)
+        change = voided(session, round_, void, opened, now_ms)
+        change.records = (*change.records, VoidProposalEnd(round_id))
+        change.answer = item.answer(now_ms, RoundStatus.VOID.value.encode())
+        await self.store.commit(change)
+        _log_void("round_void", round_, proposal.reason, party)
+        self.notices.emit(notice_of(session, round_id, RoundStatus.VOID))
+
+    async def _proposal(self, party: str, round_id: str) -> VoidProposal:
+        """The proposal that this admin may approve."""
         proposal = await self.store.void_proposal(round_id)
         if proposal is None:
             raise NotFoundError(f"nobody proposed to void round {round_id}", kind="void", round_id=round_id)
@@ -278,16 +331,7 @@ class Admin:
             raise SecondAdminError(
                 f"{party} proposed the void; another admin approves it", party=party, round_id=round_id
             )
-        self._verify_reason(round_, proposal.reason)
-        session = await self._session(round_)
-        now_ms = max(await self.verify_admin(party), await self._now_ms(session, round_), proposal.time_ms)
-        void = Void(proposal.reason, round_.malfunction, ((proposal.party, proposal.time_ms), (party, now_ms)))
-        opened = None if proposal.reason == DECK_UNRECOVERABLE else self.decks.open(round_)
-        change = voided(session, round_, void, opened, now_ms)
-        change.records = (VoidProposalEnd(round_id),)
-        change.answer = item.answer(now_ms, RoundStatus.VOID.value.encode())
-        await self.store.commit(change)
-        self.notices.emit(notice_of(session, round_id, RoundStatus.VOID))
+        return proposal
 
     # --- both -----------------------------------------------------------------------------------------------------
 
@@ -376,3 +420,8 @@ def _check_subject(scope: str, subject: str) -> None:
             check_reference(player, "player")
         case _:
             raise InvalidFieldError(f"{scope} {subject[:80]} cannot be switched", field="scope", value=subject[:80])
+
+
+def _log_void(event: str, round_: Round, reason: str, admin: str) -> None:
+    warn = structlog.get_logger().warning
+    warn(event, round_id=round_.round_id, session_id=round_.session_id, reason=reason, admin=admin)

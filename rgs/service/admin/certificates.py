@@ -20,7 +20,7 @@ from rgs.service.admin.admin import check_code
 from rgs.service.admin.orders import Order, Orders
 from rgs.service.callers import Caller, Reply, Role
 from rgs.service.events import EventCode, Events, event_draft
-from rgs.store.allowed import removable, verify_new
+from rgs.store.allowed import removable, verify_new, verify_scope
 from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, Change, MetaSet, PartyOn
 from rgs.store.interface import Parties, PartyRow, Store
 
@@ -78,9 +78,18 @@ class Certificates:
         return await self.parties.all() if removed_too else await self.parties.allowed()
 
     async def add(
-        self, order: Order, pem: bytes, jurisdiction: str, reason: str, encode: Callable[[PartyRow], bytes]
+        self,
+        order: Order,
+        pem: bytes,
+        jurisdiction: str,
+        reason: str,
+        encode: Callable[[PartyRow], bytes],
+        *,
+        operator: str = "",
     ) -> Reply:
-        """Allow a certificate; `encode` makes the answer from its row. A party keeps its role and jurisdiction."""
+        """Allow a certificate; `encode` makes the answer from its row. A party keeps its role, jurisdiction and
+        operator.
+        """
         check_code(reason, "reason")
         if (known := await self.orders.known(order)) is not None:
             return known
@@ -89,20 +98,22 @@ class Certificates:
             found = self.identify(pem, now_ms)
         except FormatError as error:
             raise InvalidFieldError(error.message, field="certificate") from None
-        row = PartyRow(found.fingerprint, found.party, found.role.value, jurisdiction, now_ms, None, found.last_ms)
+        row = PartyRow(
+            found.fingerprint, found.party, found.role.value, jurisdiction, now_ms, None, found.last_ms, operator
+        )
         await self._verify_new(row)
-        self.admit(Caller(found.party, found.role, jurisdiction))
+        self.admit(Caller(found.party, found.role, jurisdiction, operator))
         body = encode(row)
         signed = await self.events.emit(
             EventCode.CERTIFICATE_ADDED,
             actor=order.caller.party,
             subject=f"{row.role} {row.party} {row.fingerprint}",
             before=DENIED,
-            after=f"{ALLOWED} {jurisdiction}".rstrip(),
+            after=_allowed(row),
             reason=reason,
             records=(
-                PartyOn(row.party, row.role, jurisdiction, now_ms),
-                CertificateOn(row.fingerprint, now_ms, row.party, row.role, jurisdiction, found.last_ms),
+                PartyOn(row.party, row.role, jurisdiction, now_ms, operator),
+                CertificateOn(row.fingerprint, now_ms, row.party, row.role, jurisdiction, found.last_ms, operator),
                 _reported(row, ALLOWED, now_ms),
                 AllowListChanged(),
             ),
@@ -179,7 +190,7 @@ class Certificates:
                     now_ms,
                     subject=f"{row.role} {row.party} {row.fingerprint}",
                     before=DENIED if is_added else f"{ALLOWED} {format_time(row.added_ms)}",
-                    after=f"{ALLOWED} {row.jurisdiction}".rstrip() if is_added else DENIED,
+                    after=_allowed(row) if is_added else DENIED,
                     reason=AT_THE_MACHINE,
                 )
                 await self.store.commit(Change(drafts=(draft,), records=(_reported(row, state, now_ms),)))
@@ -199,7 +210,14 @@ class Certificates:
                 value=row.jurisdiction[:80],
                 role=row.role,
             )
-        verify_new(row, await self.parties.all(), field="certificate")
+        known = await self.parties.all()
+        verify_scope(row.role, row.operator, known)
+        verify_new(row, known, field="certificate")
+
+
+def _allowed(row: PartyRow) -> str:
+    """The state behind the event: with the jurisdiction of an operator, or the operator of a support party."""
+    return " ".join(filter(None, (ALLOWED, row.jurisdiction, row.operator)))
 
 
 def _reported(row: PartyRow, state: str, now_ms: int) -> MetaSet:

@@ -248,7 +248,7 @@ class HealthMonitor:
             self._unreported.append((event_draft(EventCode.TIME_JUMP, now_ms, subject=CLOCK_GUARD, after=result), ()))
         elif jump_ms and not self.clock.is_held:  # a held clock's jump has its event already
             self.events.count(EventCode.TIME_JUMP, EventCode.TIME_JUMP)
-        if self.clock.is_trusted and self.availability.guard(CLOCK_GUARD).closed:
+        if self.clock.is_trusted:
             self._open(CLOCK_GUARD, LatchCleared(self.node, CLOCK_GUARD))
         await self._try(self.time.keep(self.store))
 
@@ -264,7 +264,7 @@ class HealthMonitor:
                 self._close("regulator", UNANSWERED)
             elif self.clock.running_ms() - regulator.failed_ms > REGULATOR_QUIET_MS:
                 regulator.failures = 0
-        elif closed and not regulator.failures:
+        elif not regulator.failures:
             self._open("regulator")
 
     def _check_generator(self) -> None:
@@ -276,7 +276,7 @@ class HealthMonitor:
         code = self.monitored.log()
         if code:
             self._close("log", code)
-        elif self.availability.guard("log").closed:
+        else:
             self._open("log")
 
     async def _check_rules(self) -> None:
@@ -339,7 +339,7 @@ class HealthMonitor:
         return True
 
     def _open(self, name: str, *records: Record) -> None:
-        """Open the guard, a latched one if there are `records`."""
+        """Open the guard if it is closed, a latched one if there are `records`."""
         code = self.availability.guard(name).code
         if self.availability.open_guard(name, clear_latch=bool(records)):
             structlog.get_logger().warning("guard_opened", guard=name, code=code)

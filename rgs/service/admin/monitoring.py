@@ -43,9 +43,9 @@ from rgs.store.interface import Store
 from rgs.store.returns import PassedOverCounted, RoundPassedOver, RoundToCount, StatementsRead, TallyKept
 
 BATCH = 200
-"""Statements of one commit, which takes about 15 ms."""
-BATCHES_MAX = 10
-"""Commits for one instance in one look; the next look continues."""
+"""Statements that are read at once, in about 10 ms; then other work gets its turn."""
+BATCHES_MAX = 50
+"""Batches of one commit: those of one instance in one look. The next look continues."""
 INSTANCES_MAX = 1_000
 """Instances in one look."""
 PATIENCE_MS = 900_000
@@ -106,14 +106,12 @@ class Monitoring:
         self._rulesets: dict[str, Ruleset | None] = {}
 
     async def poll(self) -> int:
-        """Count all rounds that can be counted now; how many statements were read. StoreError."""
+        """Count all rounds that can be counted now, with one commit an instance; how many statements were read.
+        StoreError.
+        """
         read = 0
         for instance, after_no in await self._store.unread_instances(INSTANCES_MAX):
-            at, goes_on, batches = after_no, True, 0
-            while goes_on and batches < BATCHES_MAX:
-                number, goes_on = await self._read(instance, at)
-                at, batches = at + number, batches + 1
-            read += at - after_no
+            read += await self._read(instance, after_no)
         if self._clock.running_ms() - self._late_ms >= LATE_PERIOD_MS:
             self._late_ms = self._clock.running_ms()
             await self._read_late()
@@ -133,12 +131,30 @@ class Monitoring:
 
     # --- counting -------------------------------------------------------------------------------------------------
 
-    async def _read(self, instance: str, after_no: int) -> tuple[int, bool]:
-        """Count a batch; how many statements it was, and whether more may follow at once."""
-        # While a round is waited for, later ones need not be read every second.
+    async def _read(self, instance: str, after_no: int) -> int:
+        """Count the instance's next statements and commit the counts; how many statements it was.
+
+        The tallies are formatted and judged once a commit, however many rounds are in it: that costs more than to count
+        a hundred rounds.
+        """
+        batch, read_no = await self._batch(), after_no
+        for _ in range(BATCHES_MAX):
+            number, goes_on = await self._read_batch(batch, instance, read_no)
+            read_no += number
+            if not goes_on:
+                break
+            await asyncio.sleep(0)
+        if read_no > after_no:
+            batch.records.append(StatementsRead(instance, read_no, after_no))
+            await self._commit(batch)
+        return read_no - after_no
+
+    async def _read_batch(self, batch: _Batch, instance: str, after_no: int) -> tuple[int, bool]:
+        """Count some statements; how many it was, and whether more may follow at once."""
+        # While a round is waited for, later ones need not be read at every look.
         limit = 1 if self._waits.get(instance) == after_no else BATCH
         rows = await self._store.rounds_to_count(instance, after_no, limit)
-        batch, read_no, goes_on = await self._batch(), after_no, len(rows) == limit
+        read_no, goes_on = after_no, len(rows) == limit
         for row in rows:
             if row.opening:
                 opening = _body(row.opening)
@@ -152,9 +168,6 @@ class Monitoring:
                 else:
                     batch.records.append(RoundPassedOver(row.round_id))
             read_no = row.statement_no
-        if read_no > after_no:
-            batch.records.append(StatementsRead(instance, read_no, after_no))
-            await self._commit(batch)
         return read_no - after_no, goes_on
 
     async def _read_late(self) -> None:

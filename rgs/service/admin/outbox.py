@@ -34,6 +34,8 @@ from rgs.store.interface import Store
 from rgs.store.outbox import OutboxRow
 
 LOG_PERIOD_MS = 60_000
+OLD_MS = 300_000
+"""What waits so long makes the line a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Outbox:
     readings: Callable[[], Sequence[CircuitReading]]
 
     _logged_ms: int = field(default=0, init=False)
+    _logged_waiting: int = field(default=0, init=False)
 
     async def pending_credits(
         self, caller: Caller, page_size: int, page_token: str
@@ -84,19 +87,23 @@ class Outbox:
         return tuple(await self.store.outbox()), tuple(self.readings())
 
     async def log(self) -> None:
-        """Log the size of the outbox, and how much of it is unknown, once a minute while it is not empty."""
+        """Log the size of the outbox, and how much of it is unknown, once a minute while it is not empty: a warning
+        where it has grown since the last line, or the oldest waits for OLD_MS.
+        """
         running_ms, now_ms = self.clock.running_ms(), self.clock.now_ms()
         if running_ms - self._logged_ms < LOG_PERIOD_MS:
             return
         self._logged_ms = running_ms
         rows, _ = await self.figures()
-        if rows:
-            structlog.get_logger().info(
-                "outbox",
-                waiting=sum(row.count for row in rows),
-                unknown=sum(row.count for row in rows if row.progress == OperationProgress.UNKNOWN),
-                oldest_ms=max(0, now_ms - min(row.oldest_ms for row in rows)),
-            )
+        waiting, before = sum(row.count for row in rows), self._logged_waiting
+        self._logged_waiting = waiting
+        if not rows:
+            return
+        unknown = sum(row.count for row in rows if row.progress == OperationProgress.UNKNOWN)
+        oldest_ms = max(0, now_ms - min(row.oldest_ms for row in rows))
+        has_grown = 0 < before < waiting or oldest_ms >= OLD_MS
+        log = structlog.get_logger()
+        (log.warning if has_grown else log.info)("outbox", waiting=waiting, unknown=unknown, oldest_ms=oldest_ms)
 
     async def held_reports(self, page_size: int, page_token: str) -> tuple[tuple[ReportsHeld, ...], str]:
         """The reports that the regulator refused, by kind and subject."""

@@ -9,7 +9,8 @@ The log does not say who played. The private blocks lie beside it, sealed (`rgs.
 the statements. The block of an opening brings the request that opened the session, so that a repeat finds it. Where
 blocks are lost, sessions that were opened in the gap have no player and no regulator's ids.
 
-Returns that were credited bet by bet are owed again under their ids: a wallet that has taken one says so.
+Returns that were credited bet by bet are owed again under their ids: a wallet that has taken one says so. So is what
+goes back to the campaign of a free bet. Free bets that were granted in the gap are lost: the operator grants again.
 
 Recovery settles nothing, guesses no player, and ends no operation that the log does not mention: reconciliation does.
 """
@@ -18,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rgs.core.clock import Clock
+from rgs.core.free_bets import reclaimed_minor
 from rgs.core.ids import opening_id
 from rgs.core.recovery import advance_session, end_round, round_of, session_of, split_request
 from rgs.core.rounds import Round
@@ -32,10 +35,11 @@ from rgs.service.admin.table_recovery import PausedTable, TableImport, TableReco
 from rgs.service.events import EventCode, event_draft
 from rgs.service.game_catalog import GameCatalog
 from rgs.service.instance import Instance
-from rgs.service.play.settlement import round_credit, stage_count, stage_report
+from rgs.service.play.settlement import renewed_grant, round_credit, stage_count, stage_report
 from rgs.service.sealing import Sealer
 from rgs.store.changes import Change, DayCount, MetaSet, Operation, StoreRefusedError
 from rgs.store.interface import LOG_EPOCH, RECOVERING, Store, StoreReads
+from rgs.store.launches import LaunchesForgotten
 from rgs.store.privates import SealedPrivates
 from rgs.store.recovery import Import, InstanceState
 from rgs.tlog.gap import Missing
@@ -128,7 +132,7 @@ def _count(planned: Import, missing: Missing) -> set[str]:
             return {body["lost"]["instance"]}
         case "draw_window" | "event" | "artifact" | "session_open" | "purchase" | "transfer" | "round_final":
             pass
-        case "participation_end" | "session_close" | "seat_opening" | "seat_final":
+        case "participation_end" | "session_close" | "seat_opening" | "seat_final" | "free_bet":
             pass
         case "table_round" | "table_seats" | "table_final":
             pass
@@ -147,6 +151,7 @@ async def _link(planned: Import, reads: StoreReads, tables: TableImport, missing
     match kind:
         case "round_opening":
             dealt = round_of(body, missing.hash, after)
+            dealt = replace(dealt, free_bet=planned.free_bets.get(dealt.round_id, ""))
             planned.new_rounds[dealt.round_id, dealt.seat_no] = dealt
             return dealt.round_id, dealt.seat_no
         case "seat_opening":
@@ -154,11 +159,18 @@ async def _link(planned: Import, reads: StoreReads, tables: TableImport, missing
             return opened.round_id, opened.seat_no
         case "round_final" | "seat_final":
             ended = await (tables.end_seat(missing) if kind == "seat_final" else _end(planned, reads, missing))
+            if after.is_demo:  # no total, and no report
+                return ended.round_id, ended.seat_no
             planned.ended.append((ended, after.currency))
-            planned.days.append(stage_count(after, ended))
+            reclaimed = _reclaimed(ended, body)
+            planned.days.append(stage_count(after, ended, reclaimed))
             if not after.is_seamless:
-                planned.reports.append((stage_report(after, ended), missing.hash.hex()))
+                planned.reports.append((stage_report(after, ended, reclaimed), missing.hash.hex()))
+            if ended.free_bet and body["status"] == "void":
+                planned.renewed.append(renewed_grant(ended, parse_time(body["time"])))
             return ended.round_id, ended.seat_no
+        case "purchase" | "participation_end" if after.is_demo:
+            pass
         case "purchase":
             bought = int(body["amount_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, purchases=1, bought_minor=bought))
@@ -166,6 +178,15 @@ async def _link(planned: Import, reads: StoreReads, tables: TableImport, missing
             amount_minor, time_ms = int(body["amount_minor"]), parse_time(body["time"])
             owed = round_credit(after, body["transaction_id"], amount_minor, body["round_id"], time_ms)
             planned.owed.append(owed)
+        case "free_bet" if body["direction"] == "debit":
+            planned.free_bets[body["round_id"]] = f"{body['campaign']}:{body['grant_id']}"
+            planned.grants_used.append((body["round_id"], body["grant_id"]))
+        case "free_bet":
+            amount_minor, time_ms = int(body["amount_minor"]), parse_time(body["time"])
+            free_bet = _played(planned, body["round_id"]).free_bet
+            if after.player:
+                owed = round_credit(after, body["transaction_id"], amount_minor, body["round_id"], time_ms, free_bet)
+                planned.owed.append(owed)
         case "participation_end":
             paid = int(body["paid_out_minor"])
             planned.days.append(DayCount(after.operator, after.currency, day, ends=1, final_balance_minor=paid))
@@ -176,6 +197,19 @@ async def _link(planned: Import, reads: StoreReads, tables: TableImport, missing
         case _:
             raise UnhandledKindError(kind, "rgs.service.admin.recovery._link")
     return "", 0
+
+
+def _played(planned: Import, round_id: str) -> Round:
+    """The round of solo play that has just ended in the gap."""
+    key = (round_id, 1)
+    return planned.new_rounds.get(key) or planned.rounds[key]
+
+
+def _reclaimed(ended: Round, body: Mapping[str, Any]) -> int:
+    """What goes back to the campaign of a free bet."""
+    if not ended.free_bet:
+        return 0
+    return reclaimed_minor(body["settlement"]) if "settlement" in body else ended.granted_minor
 
 
 def _block(missing: Missing) -> Mapping[str, str]:
@@ -194,7 +228,7 @@ async def _session(planned: Import, reads: StoreReads, missing: Missing) -> Sess
             planned.opened.append(_opening(missing))
         return made
     kind = _OPERATION_OF.get(missing.kind, "")
-    if missing.kind == "transfer":  # a debit: a credit stands behind its final
+    if missing.kind in {"transfer", "free_bet"}:  # a debit: a credit stands behind its final
         kind = "act" if stored.open_round_id else "start"
     planned.operations.append((kind, session_id))
     planned.sessions[session_id] = stored
@@ -265,6 +299,7 @@ async def sign_recovery(store: Store, instance: Instance, clock: Clock, *, void_
         MetaSet(LOG_EPOCH, await store.meta(LOG_EPOCH) or before),  # the log goes on under its name
         MetaSet("store_epoch", after),
         MetaSet(RECOVERING, ""),
+        LaunchesForgotten(1 << 62),  # what has become of their tokens in the gap is not known
     )
     await store.commit(Change(drafts=(draft,), records=records))
     return Recovered(tuple(paused), before, after, paused_tables, tuple(seat for seat, _, _ in undecided))

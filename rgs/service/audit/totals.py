@@ -16,7 +16,7 @@ from rgs.core.statements import parse_envelope
 from rgs.core.times import parse_date, parse_time
 from rgs.service.admin.admin import check_code
 from rgs.service.pages import check_page_size, format_key_token, format_page_token, parse_key_token, parse_page_token
-from rgs.store.interface import Store, TotalsFilter, TotalsKey, TotalsRow
+from rgs.store.interface import DayTotalsKey, DayTotalsRow, Store, TotalsFilter, TotalsKey, TotalsRow
 
 EXPORT_ROWS = 500
 """Totals in one message of an export."""
@@ -65,6 +65,20 @@ class Reports:
         limit = check_page_size(page_size)
         after = TotalsKey(*parse_key_token(page_token, 5))
         rows = await self._store.totals(_checked(wanted), after=after, limit=limit + 1)
+        return tuple(rows[:limit]), format_key_token(*astuple(rows[limit - 1].key)) if len(rows) > limit else ""
+
+    async def list_day_totals(
+        self, operator: str, *, first_day: str, last_day: str, game: str, currency: str, page_size: int, page_token: str
+    ) -> tuple[tuple[DayTotalsRow, ...], str]:
+        """An operator's totals over all its players, in the order of day, game and currency; and the token of the next
+        page (empty at the end).
+        """
+        limit = check_page_size(page_size)
+        days = _checked(totals_filter(first_day, last_day, operator=operator, game=game))
+        after = DayTotalsKey(*parse_key_token(page_token, 3))
+        rows = await self._store.day_totals(
+            operator, days.first_day, days.last_day, game=game, currency=currency, after=after, limit=limit + 1
+        )
         return tuple(rows[:limit]), format_key_token(*astuple(rows[limit - 1].key)) if len(rows) > limit else ""
 
     async def export_totals(self, wanted: TotalsFilter) -> AsyncIterator[list[TotalsRow]]:

@@ -131,14 +131,14 @@ class Transfers:
 
     async def _standing(self, transfer: Transfer, conflict: errors.RgsError) -> Receipt:
         known = await self.known(transfer)
-        if known is None or known.status not in _STANDS:
+        if known is None or not is_standing(known):
             raise contradiction(transfer, conflict)
         return known
 
 
-def is_standing(known: Receipt | None) -> bool:
+def is_standing(known: Receipt) -> bool:
     """Whether the wallet has entered the transfer."""
-    return known is not None and known.status in _STANDS
+    return known.status in _STANDS
 
 
 def contradiction(transfer: Transfer, error: errors.RgsError) -> errors.WalletUnavailableError:

@@ -13,47 +13,8 @@ from rgs.core.games.paytables import format_floor
 from rgs.core.games.published import LABEL, published_returns
 from rgs.core.returns import certified
 from rgs.core.rulesets import Ruleset
+from rgs.core.texts import REFERENCE, Texts, load_texts
 from rgs.service.game_catalog import GameCatalog
-
-_NAMES = {"ultimate_texas_holdem": "Ultimate Texas Hold'em", "casino_holdem": "Casino Hold'em"}
-_RULES = {
-    "ultimate_texas_holdem": (
-        "Place an ante; the system places a blind of the same amount. A trips bet may stand beside them.",
-        "You and the dealer get two cards each. Then decide: play 4x or 3x the ante, or check.",
-        "Three community cards are shown. If you have not played yet: play 2x the ante, or check.",
-        "The last two community cards are shown. If you have not played yet: play 1x the ante, or fold.",
-        "The best five of seven cards count on each side. The dealer qualifies with {floor}.",
-        "You win: play pays 1:1, ante pays 1:1 if the dealer qualifies and comes back if not, blind pays by its table.",
-        "The dealer wins: play and blind are lost, and the ante too if the dealer qualifies; otherwise it comes back.",
-        "A tie returns ante, blind and play. Folding loses ante and blind.",
-        "Trips pays by its table on your best five cards, whatever the dealer holds; after a fold it is {after_fold}.",
-    ),
-    "casino_holdem": (
-        "Place an ante. An AA bet may stand beside it.",
-        "You get two cards, the dealer two face down, and three community cards are shown.",
-        "Then decide: call with exactly twice the ante, or fold and lose the ante.",
-        "After a call the last two community cards are shown. The best five of seven cards count on each side.",
-        "The dealer qualifies with {floor}. If not, the ante pays by its table on your hand and the call comes back.",
-        "If the dealer qualifies and you win, the ante pays by its table and the call 1:1; a tie returns both.",
-        "AA pays by its table on your two cards and the first three community cards; after a fold it is {after_fold}.",
-    ),
-}
-
-_RANKS = {
-    "2": "twos",
-    "3": "threes",
-    "4": "fours",
-    "5": "fives",
-    "6": "sixes",
-    "7": "sevens",
-    "8": "eights",
-    "9": "nines",
-    "T": "tens",
-    "J": "jacks",
-    "Q": "queens",
-    "K": "kings",
-    "A": "aces",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +32,23 @@ class GameEntry:
     """One game of the catalog."""
 
     ruleset: Ruleset
-    name: str
-    rules: tuple[str, ...]
     dealer_qualifies_with: str
+    after_fold: str
+    """What becomes of the side bet after a fold, "paid" or "lost"."""
     returns: tuple[Return, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the game, in English."""
+        return self.name_in(load_texts(REFERENCE))
+
+    def name_in(self, texts: Texts) -> str:
+        """The name of the game in one language."""
+        return texts(f"game.{self.ruleset.family}.name")
+
+    def rules_in(self, texts: Texts) -> list[str]:
+        """The rules of the game in one language, sentence by sentence."""
+        return texts.rules(self.ruleset.family, floor=self.dealer_qualifies_with, after_fold=self.after_fold)
 
 
 class Catalog:
@@ -92,11 +66,11 @@ class Catalog:
             if not jurisdiction_id or self._offered(name, jurisdiction_id)
         )
 
-    def get(self, ruleset_id: str) -> GameEntry:
-        """One game; UnknownRulesetError if it is not shipped."""
+    def get(self, ruleset_id: str, field: str = "ruleset_id") -> GameEntry:
+        """One game; UnknownRulesetError, naming the request's field, if it is not shipped."""
         entry = self._entries.get(ruleset_id)
         if entry is None:
-            raise UnknownRulesetError(f"no game {ruleset_id[:40]}", field="ruleset_id", value=ruleset_id[:40])
+            raise UnknownRulesetError(f"no game {ruleset_id[:40]}", field=field, value=ruleset_id[:40])
         return entry
 
     def _offered(self, ruleset_id: str, jurisdiction_id: str) -> bool:
@@ -108,13 +82,10 @@ class Catalog:
 
 
 def _entry(ruleset: Ruleset) -> GameEntry:
-    floor = format_floor(ruleset.qualify)
-    after_fold = ruleset.trips_after_fold or ruleset.aa_after_fold
     return GameEntry(
         ruleset=ruleset,
-        name=_NAMES[ruleset.family],
-        rules=tuple(rule.format(floor=_in_words(floor), after_fold=after_fold) for rule in _RULES[ruleset.family]),
-        dealer_qualifies_with=floor,
+        dealer_qualifies_with=format_floor(ruleset.qualify),
+        after_fold=ruleset.trips_after_fold or ruleset.aa_after_fold or "",
         returns=_returns(ruleset),
     )
 
@@ -129,9 +100,3 @@ def _returns(ruleset: Ruleset) -> tuple[Return, ...]:
         *((bet, "initial stake", value) for bet, value in certificate.side_bets.items()),
     ]
     return tuple(Return(bet, per, round(10_000 * value), certified.LABEL) for bet, per, value in figures)
-
-
-def _in_words(floor: str) -> str:
-    """Words for "pair:4": "a pair of fours or better"."""
-    category, _, rank = floor.partition(":")
-    return f"a {category.replace('_', ' ')}{f' of {_RANKS[rank]}' if rank else ''} or better"

@@ -8,10 +8,12 @@ without an answer leaves the operation pending. Only a definite refusal ends an 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from rgs.core.bet_limits import bet_limits_body
 from rgs.core.clock import Clock
 from rgs.core.errors import (
     NotFoundError,
@@ -22,7 +24,7 @@ from rgs.core.errors import (
     WalletUnavailableError,
 )
 from rgs.core.rounds import rules_object
-from rgs.core.sessions import Session, SessionStatus
+from rgs.core.sessions import PLAY_MONEY, Session, SessionStatus
 from rgs.core.statements import SALT_BYTES, private_hash
 from rgs.core.times import format_date, format_time
 from rgs.core.views import RoundChangedError
@@ -34,6 +36,7 @@ from rgs.service.instance import Instance
 from rgs.service.money.refusals import format_refusal, given_up, refusal_of
 from rgs.service.money.returning import Returning
 from rgs.service.money.transfers import Transfers, contradiction, gap_ms, is_standing, transaction_of, transfer_of
+from rgs.service.play.requests import free_bet_of
 from rgs.service.play.settlement import balance_reported
 from rgs.service.regulator.reports import Reporting
 from rgs.store.changes import (
@@ -44,10 +47,12 @@ from rgs.store.changes import (
     Operation,
     OperationProgress,
     Record,
+    ReferenceFreed,
     SessionRaceError,
     StoreError,
     TokenDropped,
 )
+from rgs.store.free_bets import GrantReopened
 from rgs.store.interface import Store
 from rgs.store.table_records import SittingEnded
 
@@ -130,9 +135,9 @@ class Operations:
         return await self.advance(operation)
 
     async def _note(self, operation_id: str, error: RgsError) -> None:
-        """Store the reason of a failed attempt, and when to try again."""
+        """Store the reason of a failed attempt, and when to try again. The store changes no ended operation."""
         operation = await self.store.operation(operation_id)
-        if operation is None or operation.status != "pending":
+        if operation is None:
             return
         progress = operation.progress
         if operation.kind == "purchase" and isinstance(error, RegulatorUnavailableError):
@@ -150,6 +155,8 @@ class Operations:
 
     async def _open(self, operation: Operation, session: Session) -> Reply:
         jurisdiction = self.games.jurisdictions[session.jurisdiction_id]
+        if session.is_demo:
+            return await self._opened(operation, session, {}, {"mode": session.mode.value})
         if session.is_seamless:
             with contextlib.suppress(RgsError):  # it only decides what is offered; it is read once
                 session = session.reported(await self.transfers.balance(session), self._time_of(session))
@@ -164,7 +171,7 @@ class Operations:
                     test_regulator_allowed=jurisdiction.test_regulator_allowed,
                     ruleset=session.ruleset_id,
                     currency=session.currency,
-                    participation_cap_minor=jurisdiction.participation_cap_minor,
+                    participation_cap_minor=jurisdiction.cap_minor(session.currency),
                     open_ms=operation.created_ms,
                 )
             )
@@ -188,7 +195,7 @@ class Operations:
     async def _opened(
         self, operation: Operation, session: Session, named: dict[str, str], more: dict[str, str]
     ) -> Reply:
-        """Sign the opening. `named` is what the regulator issued; it is empty in seamless mode."""
+        """Sign the opening. `named` is what the regulator issued; it is empty in seamless mode and with play money."""
         jurisdiction = self.games.jurisdictions[session.jurisdiction_id]
         opened = replace(session, status=SessionStatus.OPEN)
         private = {"operator_reference": session.operator_reference, "player": session.player, **named}
@@ -201,12 +208,15 @@ class Operations:
             **more,
             **({"table": session.table_id} if session.table_id else {}),
             **({"limits": limits} if (limits := session.limits.body()) else {}),
+            **({"bet_limits": bet_limits_body(session.bet_limits)} if session.bet_limits else {}),
         }
         return await self._done(operation, opened, "session_open", body, private)
 
     async def _purchase(self, operation: Operation, session: Session) -> Reply:
         # The id of the first purchase's operation is the participation's id: stable from the intent on.
         participation_id = session.participation_id or operation.operation_id
+        if session.is_demo:
+            return await self._bought(operation, session, participation_id, {"reason": PLAY_MONEY})
         transfer = transfer_of(operation, session, TransferPurpose.PURCHASE, operation.amount_minor, participation_id)
         receipt = await self.paid(operation, session, transfer)
         if operation.attempts and operation.progress < OperationProgress.PAID:
@@ -228,11 +238,28 @@ class Operations:
             raise
         except RgsError as refusal:
             raise await self.undone(operation, session, transfer, refusal) from None
+        private = {
+            "regulator_participation_id": right.regulator_participation_id,
+            "wallet_transaction_id": operation.operation_id,
+            **({"operator_reference": receipt.wallet_reference} if receipt.wallet_reference else {}),
+        }
+        counted = self._day(operation, session, purchases=1, bought_minor=operation.amount_minor)
+        return await self._bought(operation, session, participation_id, private, counted)
+
+    async def _bought(
+        self,
+        operation: Operation,
+        session: Session,
+        participation_id: str,
+        private: dict[str, str],
+        counted: DayCount | None = None,
+    ) -> Reply:
+        """Sign the purchase: money has moved and the regulator knows, or neither is due, because it is play money."""
         money = session.participation.buy(operation.amount_minor, cap_minor=None)  # the cap was checked with the intent
         bought = replace(
             session,
             participation_id=participation_id,
-            regulator_participation_id=right.regulator_participation_id,
+            regulator_participation_id=private.get("regulator_participation_id", ""),
             participation=money,
             purchase_no=operation.purchase_no,
         )
@@ -244,16 +271,12 @@ class Operations:
             "participation_id": participation_id,
             "purchase_no": str(operation.purchase_no),
         }
-        private = {
-            "regulator_participation_id": right.regulator_participation_id,
-            "wallet_transaction_id": operation.operation_id,
-            **({"operator_reference": receipt.wallet_reference} if receipt.wallet_reference else {}),
-        }
-        counted = self._day(operation, session, purchases=1, bought_minor=operation.amount_minor)
         return await self._done(operation, bought, "purchase", body, private, counted)
 
     async def _end(self, operation: Operation, session: Session) -> Reply:
         paid_out = session.balance_minor
+        if session.is_demo:
+            return await self._ended(operation, session, {"reason": PLAY_MONEY})
         try:
             await self.reporting.report_stages_of(session)
             await self.regulator.end_participation(
@@ -277,6 +300,17 @@ class Operations:
         await self.transfers.credit(
             transfer_of(operation, session, TransferPurpose.PAYOUT, paid_out, session.participation_id)
         )
+        private = {
+            "regulator_participation_id": session.regulator_participation_id,
+            "wallet_transaction_id": transaction_of(operation),
+        }
+        counted = self._day(operation, session, ends=1, final_balance_minor=paid_out)
+        return await self._ended(operation, session, private, counted)
+
+    async def _ended(
+        self, operation: Operation, session: Session, private: dict[str, str], counted: DayCount | None = None
+    ) -> Reply:
+        """Sign the end of the participation. Play money that is left is gone."""
         money = session.participation.end()
         body = {
             "bought_minor": str(money.bought_minor),
@@ -286,17 +320,12 @@ class Operations:
             "rounds": str(session.rounds),
             "staked_minor": str(money.staked_minor),
         }
-        private = {
-            "regulator_participation_id": session.regulator_participation_id,
-            "wallet_transaction_id": transaction_of(operation),
-        }
-        counted = self._day(operation, session, ends=1, final_balance_minor=paid_out)
         ended = replace(session, participation=money)
         return await self._done(operation, ended, "participation_end", body, private, counted)
 
     async def _close(self, operation: Operation, session: Session) -> Reply:
         try:
-            if not session.is_seamless:
+            if not (session.is_seamless or session.is_demo):
                 await self.regulator.close_session(
                     SessionClose(
                         transaction_id=operation.operation_id,
@@ -411,15 +440,18 @@ class Operations:
 
     async def _fail_opening(self, operation: Operation, session: Session, refusal: RgsError | None) -> None:
         closed = replace(session, status=SessionStatus.CLOSED, close_ms=self._time_of(session))
-        await self._fail(operation, closed, refusal)
+        await self._fail(operation, closed, refusal, (ReferenceFreed(session.session_id),))
 
-    async def _fail(self, operation: Operation, session: Session, refusal: RgsError | None) -> None:
+    async def _fail(
+        self, operation: Operation, session: Session, refusal: RgsError | None, more: tuple[Record, ...] = ()
+    ) -> None:
         """End the operation without effect. `refusal` answers its request from now on; None: it has another answer."""
         session = replace(session, version=session.version + 1, pending_operation="")
         ended = replace(operation, status="failed")
         if refusal is not None:
             ended = replace(operation, status="undone", refusal=format_refusal(refusal))
-        await self._commit(Change(session=session, operation=ended, records=_left_over(session)))
+        records = (*_left_over(session), *_reopened(operation), *more)
+        await self._commit(Change(session=session, operation=ended, records=records))
 
     async def _commit(self, change: Change) -> Any:
         try:
@@ -441,6 +473,13 @@ def _left_over(session: Session) -> tuple[Record, ...]:
         return ()
     seat = (SittingEnded(session.session_id),) if session.table_id else ()
     return (TokenDropped(session.session_id), *seat)
+
+
+def _reopened(operation: Operation) -> tuple[Record, ...]:
+    """The free bet of a start that has come to nothing can be played again."""
+    if not free_bet_of(operation):
+        return ()
+    return (GrantReopened(free_bet_of(operation).partition(":")[2], json.loads(operation.detail)["round_id"]),)
 
 
 def _changed() -> SessionChangedError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rgs.core import games
+from rgs.core.bet_limits import within
 from rgs.core.clock import Clock
 from rgs.core.errors import (
     InsufficientBalanceError,
@@ -26,6 +27,7 @@ from rgs.core.errors import (
     TableOnlyError,
     TooEarlyError,
 )
+from rgs.core.free_bets import Grant, granted_minor
 from rgs.core.games.types import Action, Phase, Seat
 from rgs.core.ids import check_request_id, check_ulid, format_game_code
 from rgs.core.rounds import (
@@ -43,7 +45,6 @@ from rgs.core.statements import (
     commitment_of,
     first_actions_hash,
     format_canonical,
-    next_actions_hash,
 )
 from rgs.core.times import format_time
 from rgs.core.values import changed
@@ -54,8 +55,9 @@ from rgs.service.game_catalog import GameCatalog, moved, owned_session
 from rgs.service.instance import Instance
 from rgs.service.money.transfers import report_next_attempt
 from rgs.service.play.decks import Decks
-from rgs.service.play.requests import Act, StartRound
-from rgs.service.play.settlement import after_decisions, balance_reported, settled, taken_action, transfer_draft
+from rgs.service.play.free_bets import playable_grant, verify_not_expired
+from rgs.service.play.requests import Act, StartRound, free_bet_of
+from rgs.service.play.settlement import after_decisions, balance_reported, debit_drafts, settled, taken_action
 from rgs.store.changes import Answer, Change, Draft, Operation, SessionRaceError
 from rgs.store.interface import Store
 from rng.generator import Draw
@@ -84,11 +86,19 @@ class RequestRefusedError(Exception):
 
 
 class BetFunding(Protocol):
-    """How play debits and credits a session that is funded bet by bet: `rgs.service.play.seamless`."""
+    """How play has bets paid for by the wallet: those of a session that is funded bet by bet, and free bets
+    (`rgs.service.play.seamless`).
+    """
 
     async def resume(self, session: Session, party: str, request: StartRound | Act, digest: bytes) -> Reply | None: ...
     async def fund(
-        self, session: Session, party: str, request: StartRound | Act, digest: bytes, amount_minor: int
+        self,
+        session: Session,
+        party: str,
+        request: StartRound | Act,
+        digest: bytes,
+        amount_minor: int,
+        grant: Grant | None = None,
     ) -> Reply: ...
     async def pay(self, session_id: str) -> None: ...
 
@@ -106,7 +116,7 @@ class Play:
     availability: Availability
     decks: Decks
     seamless: BetFunding = field(init=False)
-    """For sessions that are funded bet by bet."""
+    """For bets that the wallet pays."""
 
     async def start_round(self, caller: Caller, request: StartRound) -> Reply:
         """Stake and deal. An error changes nothing, except that it may account for an unused draw."""
@@ -167,17 +177,22 @@ class Play:
 
     async def _start(self, caller: Caller, session: Session, request: StartRound, digest: bytes) -> Reply:
         now_ms = max(self.clock.now_ms(), session.last_ms)
-        if session.is_seamless:  # resume earlier work first, whatever forbids a new round
+        if session.is_seamless or request.free_bet:  # resume earlier work first, whatever forbids a new round
             known = await self.seamless.resume(session, caller.party, request, digest)
             if known is not None:
                 return known
         self._verify_may_start(session, request.round_no, now_ms)
         ruleset = self.games.rulesets[session.ruleset_id]
-        bets = games.check_stakes(ruleset, request.bets)
-        due = sum(amount for _, amount in bets) + games.cheapest_finish(ruleset, request.bets)
+        bets = games.check_stakes(ruleset, request.bets, limits=within(ruleset.limits, session.bet_limits))
+        staked = sum(amount for _, amount in bets)
+        due = staked + games.cheapest_finish(ruleset, request.bets)
+        if request.free_bet:
+            grant = await playable_grant(self.store, self.games, session, request, now_ms)
+            granted = granted_minor(bets)
+            session.headroom.verify_covers(due - granted, "bets", "U-11")
+            return await self.seamless.fund(session, caller.party, request, digest, granted, grant)
         session.headroom.verify_covers(due, "bets", "U-11")
         if session.is_seamless:
-            staked = sum(amount for _, amount in bets)
             return await self.seamless.fund(session, caller.party, request, digest, staked)
         return await self._deal(
             session, request, bets, RequestContext(caller.party, digest), self.instance.new_id(now_ms)
@@ -186,7 +201,7 @@ class Play:
     async def deal_paid(self, session: Session, request: StartRound, operation: Operation, round_id: str) -> Reply:
         """Deal the round whose opening bets the operation has debited; the same commit ends the operation."""
         ruleset = self.games.rulesets[session.ruleset_id]
-        bets = games.check_stakes(ruleset, request.bets)
+        bets = games.check_stakes(ruleset, request.bets, limits=within(ruleset.limits, session.bet_limits))
         return await self._deal(
             session, request, bets, RequestContext(operation.party, operation.digest, operation), round_id
         )
@@ -207,6 +222,7 @@ class Play:
     ) -> Reply:
         await self.instance.ready()  # the last wait before the draw is committed
         now_ms = max(self.clock.now_ms(), session.last_ms)
+        verify_not_expired(context.operation, now_ms)
         salt = self.instance.random_bytes(SALT_BYTES)
         draw = self.instance.draw()
         try:
@@ -236,6 +252,9 @@ class Play:
         ruleset = self.games.rulesets[session.ruleset_id]
         staked = sum(amount for _, amount in bets)
         operation = context.operation
+        free_bet = "" if operation is None else free_bet_of(operation)
+        granted = granted_minor(bets) if free_bet else 0
+        own = staked - granted
         code_count = session.code_count + 1 if session.last_start_ms // 1000 == now_ms // 1000 else 1
         seat_body = seat_object(SEAT_NO, session.session_id, bets)
         deal = deal_core(
@@ -265,17 +284,18 @@ class Play:
             deal=core,
             commitment=commitment,
             bets=bets,
-            balance_before_minor=session.balance_minor if operation is None else staked,
+            balance_before_minor=session.balance_minor + granted if operation is None or granted else staked,
             start_ms=now_ms,
             sealed=self.instance.sealer.seal(draw.instance, draw.draw_no, core, salt, draw.transcript),
-            funds_minor=session.headroom.minor - staked,
+            funds_minor=session.headroom.minor - own,
+            free_bet=free_bet,
         )
         after = changed(
             session,
             version=session.version + 1,
-            participation=session.participation.stake(staked)
-            if operation is None
-            else session.participation.bet(staked),
+            participation=session.participation.bet(staked)
+            if operation is not None and not granted
+            else session.participation.stake(own),
             pending_operation="",
             round_no=request.round_no,
             open_round_id=round_id,
@@ -284,14 +304,15 @@ class Play:
             last_ms=now_ms,
         )
         seat = seat_of(round_, ruleset, transcript_to_deck(draw.transcript))
-        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment), headroom=after.offer)
-        body = self.encode("StartRound", self.games.view(after, now_ms), view)
+        seen = self.games.view(after, now_ms)
+        view = round_view(round_, seat, actions_hash=first_actions_hash(commitment), headroom=seen.headroom)
+        body = self.encode("StartRound", seen, view)
         opening = {**opening_body(round_, deal, seat_body), "time": format_time(now_ms)}
         change = Change(
             session=after,
             round=round_,
             drafts=(
-                *_transfers(operation, round_id, now_ms),
+                *debit_drafts(operation, round_id, now_ms),
                 Draft("round_opening", opening, round_id=round_id, seat_no=SEAT_NO),
             ),
             answer=Answer(context.party, "StartRound", request.request_id, context.digest, body, now_ms),
@@ -309,9 +330,8 @@ class Play:
         jurisdiction = self.games.jurisdictions[session.jurisdiction_id]
         session.verify_in_time(self.clock.passed_ms(session.last_ms), jurisdiction.inactivity_ms)
         session.verify_duration(now_ms)
-        if jurisdiction.regulator_ids_required and not (
-            session.regulator_session_id and session.regulator_participation_id
-        ):
+        is_required = jurisdiction.regulator_ids_required and not session.is_demo
+        if is_required and not (session.regulator_session_id and session.regulator_participation_id):
             raise RegulatorUnavailableError(
                 "the session has no ids of the regulator, so no round may start",
                 session_id=session.session_id,
@@ -337,7 +357,7 @@ class Play:
         if session.is_seamless and cost_minor:
             return await self.seamless.fund(session, party, request, digest, cost_minor)
         reply = await self._decide(session, round_, request, unsealed, decided, RequestContext(party, digest))
-        if session.is_seamless:
+        if session.is_seamless or round_.free_bet:
             await self.seamless.pay(session.session_id)
         return reply
 
@@ -353,7 +373,6 @@ class Play:
 
     async def _decision(self, session: Session, request: Act, *, fresh: bool) -> tuple[Round, UnsealedDeck, Seat]:
         """(round, its deck and seat, the seat after the decision)."""
-        now_ms = max(self.clock.now_ms(), session.last_ms)
         round_ = await self.store.round(request.round_id, fresh=fresh)
         if round_ is None or round_.session_id != session.session_id:
             raise _no_round(request.round_id)
@@ -364,6 +383,7 @@ class Play:
                 malfunction_code=round_.malfunction_code,
             )
         if round_.version != request.round_version:
+            now_ms = max(self.clock.now_ms(), session.last_ms)
             raise await self._moved(session, round_, request.round_version, now_ms)
         if round_.status is not RoundStatus.OPEN:
             raise RoundNotOpenError(
@@ -385,19 +405,20 @@ class Play:
     ) -> Reply:
         now_ms = max(self.clock.now_ms(), session.last_ms)
         operation = context.operation
-        running = round_.actions_hash()
         taken = taken_action(decided, now_ms, by="player", party=context.party, digest=context.digest)
         round_, session = after_decisions(round_, session, (taken,), now_ms)
-        running = next_actions_hash(running, taken.body())
+        running = round_.actions_hash()
         if operation is not None:
             session = changed(session, pending_operation="")
         if decided.phase is not Phase.SHOWDOWN:
-            view = round_view(round_, decided, actions_hash=running, headroom=session.offer)
+            seen = self.games.view(session, now_ms)
+            view = round_view(round_, decided, actions_hash=running, headroom=seen.headroom)
             change = Change(session=session, round=round_, main=None)
         else:
             change, session, view = settled(session, round_, unsealed, decided, running, now_ms)
-        body = self.encode("Act", self.games.view(session, now_ms), view)
-        change.drafts = (*_transfers(operation, round_.round_id, now_ms), *change.drafts)
+            seen = self.games.view(session, now_ms)
+        body = self.encode("Act", seen, view)
+        change.drafts = (*debit_drafts(operation, round_.round_id, now_ms), *change.drafts)
         if operation is not None:
             change.operation, change.records = replace(operation, status="done"), balance_reported(session)
         change.answer = Answer(context.party, "Act", request.request_id, context.digest, body, now_ms)
@@ -406,7 +427,7 @@ class Play:
 
     async def _moved(self, session: Session, round_: Round, version: int, now_ms: int) -> RoundChangedError:
         """ROUND_CHANGED with the present view, also of a round that has ended."""
-        final = b"" if round_.status is RoundStatus.OPEN else (await self.store.round_envelopes(round_.round_id))[1]
+        _, final = await self.store.round_envelopes(round_.round_id)
         return RoundChangedError(
             f"round_version {version} is not {round_.version}, the present one",
             session=self.games.view(session, now_ms),
@@ -457,14 +478,6 @@ class Play:
                         raise
                     session = stands
         raise SessionChangedError("the session was changed by another request; read it again")
-
-
-def _transfers(operation: Operation | None, round_id: str, now_ms: int) -> tuple[Draft, ...]:
-    return (
-        ()
-        if operation is None
-        else (transfer_draft("debit", operation.amount_minor, operation.operation_id, round_id, now_ms),)
-    )
 
 
 def discarded_draw(draw: Draw, round_id: str, now_ms: int) -> Draft:

@@ -6,14 +6,22 @@ A digest is taken over the parsed fields, not over wire bytes, so that an operat
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
+from rgs.core.bet_limits import BetLimits, bet_limits_body
 from rgs.core.games.types import Action
 from rgs.core.limits import SessionLimits
+from rgs.core.sessions import Mode
 from rgs.core.statements import request_digest
 from rgs.store.changes import Operation
+
+LATER_FIELDS: Final = ("free_bet", "table", "launch_token", "mode", "bet_limits", "language", "return_url")
+"""Fields that are left out of a digest where they are empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +32,29 @@ class Digested:
 
     def digest(self, party: str) -> bytes:
         """The digest of the request's own fields, without the session token, with its method and its sender."""
-        own = {one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name != "session_token"}
-        if not own.get("table", "-"):  # solo play: as it was before there were tables
-            del own["table"]
+        own: dict[str, object] = {}
+        for name in _names_of(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if value or name not in LATER_FIELDS:  # where it is empty, as it was before there were any
+                own[name] = value if type(value) is str else _plain(value)
+        if token := own.pop("launch_token", None):  # the digest is kept, the token is not
+            own["launch"] = hashlib.sha256(str(token).encode("utf-8")).hexdigest()
         return request_digest({**own, "method": type(self).__name__, "party": party})
 
 
+@cache
+def _names_of(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a digest: all but the session token."""
+    return tuple(one.name for one in fields(kind) if one.name != "session_token")
+
+
 def _plain(value: object) -> object:
+    if isinstance(value, str | int):
+        return str(value)
     if isinstance(value, SessionLimits):
         return value.body()
+    if isinstance(value, tuple):
+        return bet_limits_body(value)
     if isinstance(value, Mapping):
         return [{"amount_minor": str(amount), "bet": bet} for bet, amount in sorted(value.items())]
     return str(value)
@@ -40,11 +62,14 @@ def _plain(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class StartRound(Digested):
-    """`bets` are those that the player places, bet -> minor units."""
+    """`bets` are those that the player places, bet -> minor units. `free_bet` is the grant that pays the
+    ante, or empty.
+    """
 
     session_id: str
     round_no: int
     bets: Mapping[str, int]
+    free_bet: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +85,8 @@ class Act(Digested):
 @dataclass(frozen=True, slots=True)
 class OpenSession(Digested):
     """`game` is a ruleset id, `player` the operator's pseudonym. `session_token` is the operator's own, for its wallet;
-    the digest leaves it out. `table` is for a game at tables.
+    the digest leaves it out. `table` is for a game at tables. `launch_token` stands for all of them; the digest has its
+    hash. `mode` None is that of the launch, or real.
     """
 
     game: str
@@ -70,6 +96,32 @@ class OpenSession(Digested):
     limits: SessionLimits = field(default_factory=SessionLimits)
     session_token: str = field(default="", repr=False)
     table: str = ""
+    launch_token: str = field(default="", repr=False)
+    mode: Mode | None = None
+    bet_limits: BetLimits = ()
+    language: str = ""
+    return_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateLaunch(Digested):
+    """What `OpenSession` has, for the launch's token to open later."""
+
+    game: str
+    player: str
+    currency: str
+    operator_reference: str
+    limits: SessionLimits = field(default_factory=SessionLimits)
+    session_token: str = field(default="", repr=False)
+    table: str = ""
+    mode: Mode | None = None
+    bet_limits: BetLimits = ()
+    language: str = ""
+    return_url: str = ""
+
+    def wanted(self) -> OpenSession:
+        """The session that the launch is to open."""
+        return OpenSession(**{one.name: getattr(self, one.name) for one in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +145,19 @@ class CloseSession(Digested):
     """The end of the session."""
 
     session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrantFreeBets(Digested):
+    """`count` free bets for a player in one game. `stake_minor` is the ante that each pays."""
+
+    player: str
+    game: str
+    currency: str
+    campaign: str
+    stake_minor: int
+    count: int
+    expires_ms: int
 
 
 KINDS: Final[Mapping[type, str]] = {
@@ -126,3 +191,13 @@ def intent_of(
         purchase_no=0,
         created_ms=now_ms,
     )
+
+
+def free_bet_of(operation: Operation) -> str:
+    """`campaign:grant_id` of the free bet that an operation of a round debits or gives back; empty if it has none."""
+    return str(json.loads(operation.detail).get("free_bet", "")) if '"free_bet"' in operation.detail else ""
+
+
+def expiry_of(operation: Operation) -> int:
+    """When the free bet that the operation debits expires, in milliseconds."""
+    return int(json.loads(operation.detail)["expires_ms"])

@@ -1,4 +1,5 @@
-"""Rounds funded bet by bet (docs/money.md): each stake is debited before it is played, each return credited after.
+"""Bets that the wallet pays (docs/money.md): in a session funded bet by bet each stake is debited before it is played
+and each return credited after. A free bet is debited from the operator's campaign in the same way.
 
 Its steps run in `Operations.advance`, for live play and recovery alike (ARCHITECTURE 2.17). The intent is stored first,
 then the wallet is called, then round and transfer are signed in one commit. So there is no draw and no decision without
@@ -18,12 +19,14 @@ from rgs.core.clock import Clock
 from rgs.core.errors import (
     DisabledError,
     DurationLimitError,
+    FreeBetRefusedError,
     GuardClosedError,
     RgsError,
     RngUnavailableError,
     SessionChangedError,
     UnavailableError,
 )
+from rgs.core.free_bets import Grant
 from rgs.core.games.types import Action
 from rgs.core.sessions import Session
 from rgs.core.statements import format_canonical
@@ -34,9 +37,10 @@ from rgs.service.instance import Instance
 from rgs.service.money.transfers import transfer_of
 from rgs.service.play.operations import Operations
 from rgs.service.play.play import Play, RequestRefusedError
-from rgs.service.play.requests import Act, StartRound, intent_of
+from rgs.service.play.requests import Act, StartRound, free_bet_of, intent_of
 from rgs.service.play.settlement import balance_reported
 from rgs.store.changes import Change, Operation, OperationProgress, RequestSeenError, SessionRaceError
+from rgs.store.free_bets import GrantUsed
 from rgs.store.interface import Store
 
 
@@ -65,13 +69,23 @@ class Seamless:
         return await self._heard(session, party, request, self.operations.resume(known, digest))
 
     async def fund(
-        self, session: Session, party: str, request: StartRound | Act, digest: bytes, amount_minor: int
+        self,
+        session: Session,
+        party: str,
+        request: StartRound | Act,
+        digest: bytes,
+        amount_minor: int,
+        grant: Grant | None = None,
     ) -> Reply:
-        """Debit what the request costs, and do it. RequestRefusedError carries an error that is final for this call."""
-        operation = self._intent(session, party, request, digest, amount_minor)
+        """Debit what the request costs, and do it. RequestRefusedError carries an error that is final for this call.
+
+        With a grant it is debited from the campaign, and the grant is used from the intent on.
+        """
+        operation = self._intent(session, party, request, digest, amount_minor, grant)
         begun = changed(session, version=session.version + 1, pending_operation=operation.operation_id)
+        used = () if grant is None else (GrantUsed(_round_of(operation), grant.grant_id),)
         try:
-            await self.store.commit(Change(session=begun, operation=operation))
+            await self.store.commit(Change(session=begun, operation=operation, records=used))
         except RequestSeenError:
             raise SessionRaceError("the session was changed by another request") from None
         return await self._heard(session, party, request, self.operations.advance(operation))
@@ -103,8 +117,10 @@ class Seamless:
     async def _start(self, operation: Operation, session: Session) -> Reply:
         detail = json.loads(operation.detail)
         bets = {bet: int(amount) for bet, amount in detail["bets"].items()}
-        request = StartRound(operation.request_id, session.session_id, int(detail["round_no"]), bets)
-        transfer = _transfer(operation, session, TransferPurpose.BET, detail["round_id"])
+        free_bet = free_bet_of(operation)
+        request = StartRound(operation.request_id, session.session_id, int(detail["round_no"]), bets, free_bet)
+        purpose = TransferPurpose.FREE_BET if free_bet else TransferPurpose.BET
+        transfer = _transfer(operation, session, purpose, detail["round_id"])
         if operation.progress != OperationProgress.UNDOING:
             try:
                 self.play.verify_may_deal(session)
@@ -114,7 +130,9 @@ class Seamless:
         try:
             self.play.verify_may_deal(session)  # the wallet may have been slow
             return await self.play.deal_paid(session, request, operation, detail["round_id"])
-        except (DisabledError, DurationLimitError, GuardClosedError, RngUnavailableError) as refusal:
+        except (
+            DisabledError, DurationLimitError, FreeBetRefusedError, GuardClosedError, RngUnavailableError
+        ) as refusal:  # fmt: skip
             raise await self.operations.undone(operation, session, transfer, refusal) from None
 
     async def _act(self, operation: Operation, session: Session) -> Reply:
@@ -139,13 +157,14 @@ class Seamless:
         return await self.play.decide_paid(session, request, operation)
 
     async def _return(self, operation: Operation, session: Session) -> Reply:
-        """Credit a round's return: owed until the wallet accepts it, also after the session is closed."""
-        round_id = json.loads(operation.detail)["round_id"]
-        receipt = await self.operations.transfers.credit(
-            _transfer(operation, session, TransferPurpose.RETURN, round_id)
-        )
+        """Credit what a round returns, or give back to its campaign: owed until the wallet accepts it, also after the
+        session is closed.
+        """
+        is_free = bool(free_bet_of(operation))
+        purpose = TransferPurpose.FREE_BET_RETURN if is_free else TransferPurpose.RETURN
+        receipt = await self.operations.transfers.credit(_transfer(operation, session, purpose, _round_of(operation)))
         done = Change(operation=replace(operation, status="done"))
-        if receipt.status is TransactionStatus.ACCEPTED:  # a repeat carries the balance of the first answer
+        if receipt.status is TransactionStatus.ACCEPTED and not is_free:  # a repeat carries the first answer's balance
             done.records = balance_reported(self._reported(session, receipt))
         await self.store.commit(done)
         return Reply(b"", b"")
@@ -153,12 +172,18 @@ class Seamless:
     # --- inside ---------------------------------------------------------------------------------------------------
 
     def _reported(self, session: Session, receipt: Receipt) -> Session:
-        if receipt.balance_after_minor is None:
+        if receipt.balance_after_minor is None or not session.is_seamless:
             return session
         return session.reported(receipt.balance_after_minor, max(self.clock.now_ms(), session.last_ms))
 
     def _intent(
-        self, session: Session, party: str, request: StartRound | Act, digest: bytes, amount_minor: int
+        self,
+        session: Session,
+        party: str,
+        request: StartRound | Act,
+        digest: bytes,
+        amount_minor: int,
+        grant: Grant | None,
     ) -> Operation:
         now_ms = max(self.clock.now_ms(), session.last_ms)
         detail: dict[str, Any]
@@ -167,6 +192,7 @@ class Seamless:
                 "bets": {bet: str(amount) for bet, amount in request.bets.items()},
                 "round_id": self.instance.new_id(now_ms),
                 "round_no": str(request.round_no),
+                **({} if grant is None else {"expires_ms": str(grant.expires_ms), "free_bet": grant.reference}),
             }
         else:
             detail = {
@@ -180,4 +206,9 @@ class Seamless:
 
 
 def _transfer(operation: Operation, session: Session, purpose: TransferPurpose, round_id: str) -> Transfer:
-    return transfer_of(operation, session, purpose, operation.amount_minor, session.session_id, round_id)
+    transfer = transfer_of(operation, session, purpose, operation.amount_minor, session.session_id, round_id)
+    return replace(transfer, free_bet=free_bet_of(operation))
+
+
+def _round_of(operation: Operation) -> str:
+    return str(json.loads(operation.detail)["round_id"])

@@ -1,32 +1,26 @@
 """Sessions: open, get, buy, end the participation, close, list (ARCHITECTURE 2.2-2.4, 2.16, 2.17; RULEBOOK section 5).
 
 Each mutating call stores an intent (`Operation`) with its request id and digest, then advances it. A repeat of the
-request continues the operation or gets the stored answer. A session has one operation at a time. Table games and
-currencies other than the jurisdiction's are refused.
+request continues the operation or gets the stored answer. A session has one operation at a time. Currencies
+other than the jurisdiction's are refused, and so is a table of another currency.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from rgs.core.clock import Clock
 from rgs.core.errors import (
-    InvalidFieldError,
-    JurisdictionError,
     NotFoundError,
     OperationPendingError,
+    ReferenceUsedError,
     RgsError,
     SessionChangedError,
-    TableFundingError,
-    TableOnlyError,
-    UnknownRulesetError,
 )
-from rgs.core.ids import check_name, check_reference, check_request_id, opening_id
+from rgs.core.ids import check_reference, check_request_id, opening_id
 from rgs.core.rounds import Round
-from rgs.core.sessions import Funding, Session, SessionStatus
-from rgs.core.tables.config import TableConfig
+from rgs.core.sessions import Mode, Session, SessionStatus
 from rgs.core.values import check_range
 from rgs.core.views import PendingOperation, SessionView
 from rgs.ports.amounts import AMOUNT_MINOR_MAX
@@ -35,8 +29,10 @@ from rgs.service.callers import Caller, Reply, Role, SessionLocks, reply_of, ver
 from rgs.service.game_catalog import GameCatalog, moved, owned_session
 from rgs.service.instance import Instance
 from rgs.service.money.transfers import AHEAD_MS, payout_detail, report_next_attempt
-from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
+from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token, verify_alone
 from rgs.service.play.interruptions import Interruptions
+from rgs.service.play.launches import Launches
+from rgs.service.play.opening_rules import OpeningRules
 from rgs.service.play.operations import Operations
 from rgs.service.play.play import Play
 from rgs.service.play.requests import (
@@ -49,13 +45,7 @@ from rgs.service.play.requests import (
 )
 from rgs.store.changes import Change, Operation, RequestSeenError, SessionRaceError, TokenKept
 from rgs.store.interface import Store
-
-
-class OfferedTables(Protocol):
-    """The tables that players share: `rgs.service.tables.configs`."""
-
-    async def offered_to(self, operator: str, table_id: str) -> TableConfig:
-        """The configuration in force of a table, if the operator's players may play there. NotFoundError."""
+from rgs.store.launches import LaunchRedeemed
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +71,8 @@ class Sessions:
     play: Play
     availability: Availability
     interruptions: Interruptions
-    tables: OfferedTables
+    opening_rules: OpeningRules
+    launches: Launches
     open_account: Callable[[str, str, str], Awaitable[None]] | None = None
     """Opens an account of the embedded wallet for (operator, player, currency). For the demo jurisdiction only."""
 
@@ -94,19 +85,21 @@ class Sessions:
         known = await self._opened_before(caller, request, digest)
         if known is not None:
             return known
-        request.limits.verify()
-        if request.table:
-            self._verify_sells_participations(caller)
-        self._verify_may_open(caller, request)
-        if request.table:
-            await self._verify_table(caller, request)
-        self.availability.verify_may_start(caller.party, request.game, request.player)
+        redeemed: LaunchRedeemed | None = None
+        if request.launch_token:
+            request, redeemed = await self.launches.resolve(caller, request)
+        bet_limits = await self.opening_rules.verify(caller, request)
+        check_reference(request.operator_reference, "operator_reference")
+        if await self.store.session_of_reference(caller.party, request.operator_reference):
+            if redeemed is not None:
+                await self.launches.resolve(caller, request)  # another request may have redeemed it
+            return await self._opened_elsewhere(caller, request, digest)
         now_ms = self.clock.now_ms()
         session = Session(
             session_id=self.instance.new_id(now_ms),
             operator=caller.party,
             player=check_reference(request.player, "player"),
-            operator_reference=check_reference(request.operator_reference, "operator_reference"),
+            operator_reference=request.operator_reference,
             ruleset_id=request.game,
             jurisdiction_id=caller.jurisdiction,
             currency=request.currency,
@@ -115,23 +108,26 @@ class Sessions:
             last_ms=now_ms,
             version=1,
             limits=request.limits,
-            funding=self.games.fundings.get(caller.party, Funding.PARTICIPATION),
+            funding=self.opening_rules.funding_of(caller, request),
             table_id=request.table,
+            mode=request.mode or Mode.REAL,
+            bet_limits=bet_limits,
+            language=request.language,
+            return_url=request.return_url,
         )
-        if self.open_account is not None and self.games.jurisdictions[caller.jurisdiction].test_regulator_allowed:
+        is_test = self.games.jurisdictions[caller.jurisdiction].test_regulator_allowed
+        if self.open_account is not None and is_test and not session.is_demo:
             await self.open_account(caller.party, request.player, request.currency)
         operation = intent_of(request, session.session_id, opening_id(session.session_id), caller.party, digest, now_ms)
         async with self.locks.of(session.session_id):
-            if await self._begin(
-                replace(session, pending_operation=operation.operation_id), operation, request.session_token
-            ):
+            intent = replace(session, pending_operation=operation.operation_id)
+            if await self._begin(intent, operation, request.session_token, redeemed):
                 if await self.store.opening_of_request(caller.party, request.request_id) is None:
                     return await self._advance(operation)
                 await self.operations.give_up_opening(operation)  # another process completed it between our two reads
-        known = await self._opened_before(caller, request, digest)
-        if known is None:
-            raise SessionChangedError("the session was changed by another request; read it again")
-        return known
+        if request.launch_token and await self._opened_before(caller, request, digest) is None:
+            await self.launches.resolve(caller, request)  # another request may have redeemed it
+        return await self._opened_elsewhere(caller, request, digest)
 
     async def buy(self, caller: Caller, request: BuyParticipation) -> Reply:
         """Buy the right of participation or top it up: wallet, regulator, then the signed `purchase`."""
@@ -141,7 +137,7 @@ class Sessions:
             self.availability.verify_enabled(session.operator, session.ruleset_id, session.player)
             jurisdiction = self.games.jurisdictions[session.jurisdiction_id]
             session.verify_in_time(self.clock.passed_ms(session.last_ms), jurisdiction.inactivity_ms)
-            session.participation.buy(request.amount_minor, cap_minor=jurisdiction.participation_cap_minor)
+            session.participation.buy(request.amount_minor, cap_minor=jurisdiction.cap_minor(session.currency))
 
         check_range(request.amount_minor, "amount_minor", 1, AMOUNT_MINOR_MAX)
         return await self._run(caller, request, prepare)
@@ -213,14 +209,27 @@ class Sessions:
         return view, opening
 
     async def list(
-        self, caller: Caller, player: str, open_only: bool, page_size: int, page_token: str
+        self,
+        caller: Caller,
+        player: str,
+        open_only: bool,
+        page_size: int,
+        page_token: str,
+        operator_reference: str = "",
     ) -> tuple[tuple[SessionView, ...], str]:
         """A page of an operator's sessions, newest first, and the token of the next page (empty at the end)."""
         limit = check_page_size(page_size)
-        if player:
-            check_reference(player, "player")
         (before,) = parse_page_token(page_token, 1)
-        rows = await self.store.sessions_of(caller.party, player, open_only=open_only, before=before, limit=limit + 1)
+        if operator_reference:
+            check_reference(operator_reference, "operator_reference")
+            verify_alone("operator_reference", player=player, open_only=open_only)
+            rows = await self.store.sessions_with(caller.party, operator_reference, before=before, limit=limit + 1)
+        else:
+            if player:
+                check_reference(player, "player")
+            rows = await self.store.sessions_of(
+                caller.party, player, open_only=open_only, before=before, limit=limit + 1
+            )
         now_ms = self.clock.now_ms()
         views = tuple(self.games.view(session, now_ms) for _, session in rows[:limit])
         return views, format_page_token(rows[limit - 1][0]) if len(rows) > limit else ""
@@ -246,60 +255,23 @@ class Sessions:
 
     # --- both -----------------------------------------------------------------------------------------------------
 
-    def _verify_may_open(self, caller: Caller, request: OpenSession) -> None:
-        ruleset = self.games.rulesets.get(request.game)
-        if ruleset is None:
-            raise UnknownRulesetError(f"no game {request.game[:40]}", field="game", value=request.game[:40])
-        if ruleset.table_only and not request.table:
-            raise TableOnlyError(
-                f"{ruleset.id} is played at tables: name one of ListTables in table", field="table", value=ruleset.id
+    async def _opened_elsewhere(self, caller: Caller, request: OpenSession, digest: bytes) -> Reply:
+        """The answer of the same request, if that was first. ReferenceUsedError if another session of the operator has
+        the reference.
+        """
+        known = await self._opened_before(caller, request, digest)
+        if known is not None:
+            return known
+        session_id = await self.store.session_of_reference(caller.party, request.operator_reference)
+        if session_id:
+            raise ReferenceUsedError(
+                f"operator_reference {request.operator_reference} is that of session {session_id}: go on with it, or"
+                " open a session with another reference",
+                field="operator_reference",
+                value=request.operator_reference,
+                session_id=session_id,
             )
-        jurisdiction = self.games.jurisdictions.get(caller.jurisdiction)
-        if jurisdiction is None:
-            raise JurisdictionError(
-                f"operator {caller.party} has no jurisdiction", operator=caller.party, jurisdiction=caller.jurisdiction
-            )
-        self.games.verify_offered(ruleset.id, jurisdiction.id)
-        if jurisdiction.regulator_ids_required and self.games.fundings.get(caller.party) is Funding.SEAMLESS:
-            raise JurisdictionError(
-                f"jurisdiction {jurisdiction.id} requires a participation, {caller.party} is funded bet by bet",
-                field="jurisdiction",
-                operator=caller.party,
-                jurisdiction=jurisdiction.id,
-            )
-        if request.currency != jurisdiction.currency:
-            raise JurisdictionError(
-                f"currency {request.currency[:8]} is not {jurisdiction.currency}, the currency of {jurisdiction.id}",
-                field="currency",
-                value=request.currency[:8],
-                limit=jurisdiction.currency,
-            )
-
-    async def _verify_table(self, caller: Caller, request: OpenSession) -> None:
-        """The table is one of the caller's, and has the session's game and law."""
-        config = await self.tables.offered_to(caller.party, check_name(request.table, "table"))
-        if config.ruleset_id != request.game:
-            raise InvalidFieldError(
-                f"table {config.id} plays {config.ruleset_id}, not {request.game[:40]}",
-                field="game",
-                value=request.game[:40],
-                limit=config.ruleset_id,
-            )
-        if config.jurisdiction_id != caller.jurisdiction:
-            raise JurisdictionError(
-                f"table {config.id} is under jurisdiction {config.jurisdiction_id}, {caller.party} under"
-                f" {caller.jurisdiction}",
-                operator=caller.party,
-                jurisdiction=caller.jurisdiction,
-            )
-
-    def _verify_sells_participations(self, caller: Caller) -> None:
-        """TableFundingError for an operator whose players are funded bet by bet."""
-        if self.games.fundings.get(caller.party) is Funding.SEAMLESS:
-            raise TableFundingError(
-                f"{caller.party} is funded bet by bet: a bet at a table is a reservation in a participation",
-                operator=caller.party,
-            )
+        raise SessionChangedError("the session was changed by another request; read it again")
 
     async def _run(self, caller: Caller, request: SessionRequest, prepare: Callable[[Session], None]) -> Reply:
         """Begin and advance an operation of a session. `prepare` raises the error that forbids it now."""
@@ -379,13 +351,19 @@ class Sessions:
                 raise
             return reply_of(answer, operation.digest)
 
-    async def _begin(self, session: Session, operation: Operation, token: str = "") -> bool:
-        """Store the intent, with the operator's token if there is one; False if another request was first."""
+    async def _begin(
+        self, session: Session, operation: Operation, token: str = "", redeemed: LaunchRedeemed | None = None
+    ) -> bool:
+        """Store the intent, with the operator's token and the launch if there are any; False if another request was
+        first.
+        """
         change = Change(session=session, operation=operation)
         if token:
             change.records = (
                 TokenKept(session.session_id, self.instance.sealer.seal_token(session.session_id, token)),
             )
+        if redeemed is not None:
+            change.records = (*change.records, replace(redeemed, session_id=session.session_id))
         try:
             await self.store.commit(change)
         except (SessionRaceError, RequestSeenError):

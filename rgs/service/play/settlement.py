@@ -6,9 +6,10 @@ These are pure functions over stored state. The caller holds the session's lock,
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from rgs.core import games
+from rgs.core.free_bets import reclaim_id, reclaimed_minor, renewed_id
 from rgs.core.games.types import Seat
 from rgs.core.ids import return_id
 from rgs.core.rounds import (
@@ -28,7 +29,12 @@ from rgs.core.times import format_date, format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
 from rgs.ports.regulator import StageReport
+from rgs.service.play.requests import expiry_of, free_bet_of
 from rgs.store.changes import BalanceReported, Change, DayCount, Draft, Operation, Record
+from rgs.store.free_bets import GrantRenewed
+
+RENEWED_MS: Final = 86_400_000
+"""How long a free bet that takes the place of one in a void round can be played at least."""
 
 
 def taken_action(seat: Seat, now_ms: int, *, by: str, party: str, digest: bytes) -> TakenAction:
@@ -62,6 +68,34 @@ def transfer_draft(direction: str, amount_minor: int, transaction_id: str, round
     return Draft("transfer", body)
 
 
+def free_bet_draft(
+    direction: str, amount_minor: int, grant_id: str, transaction_id: str, round_id: str, now_ms: int, **terms: str
+) -> Draft:
+    """A draft of `free_bet`: what the campaign paid for a round, or gets back of it. `terms` stand in the debit."""
+    body = {
+        "amount_minor": str(amount_minor),
+        "direction": direction,
+        "grant_id": grant_id,
+        "round_id": round_id,
+        "time": format_time(now_ms),
+        "transaction_id": transaction_id,
+        **terms,
+    }
+    return Draft("free_bet", body)
+
+
+def debit_drafts(operation: Operation | None, round_id: str, now_ms: int) -> tuple[Draft, ...]:
+    """The statement of an operation's debit: it stands before the round or decision that it paid for."""
+    if operation is None:
+        return ()
+    if not free_bet_of(operation):
+        return (transfer_draft("debit", operation.amount_minor, operation.operation_id, round_id, now_ms),)
+    campaign, _, grant_id = free_bet_of(operation).partition(":")
+    terms = {"campaign": campaign, "expiry_time": format_time(expiry_of(operation))}
+    paid = free_bet_draft("debit", operation.amount_minor, grant_id, operation.operation_id, round_id, now_ms, **terms)
+    return (paid,)
+
+
 def balance_reported(session: Session) -> tuple[Record, ...]:
     """A record of the balance that the wallet last answered; none if it never did."""
     if not session.wallet_balance_ms:
@@ -86,12 +120,13 @@ def settled(
         returned_minor=settlement.returned_minor,
         sealed=b"",
     )
-    session = _ended(session, settlement.returned_minor)
     body = final_body(
         round_, replace(unsealed, seat=seat), settlement, actions_hash=running, debited_minor=_debited(session, round_)
     )
+    reclaimed = reclaimed_minor(body["settlement"]) if round_.free_bet else 0
+    session = _ended(session, settlement.returned_minor - reclaimed)
     view = round_view(round_, seat, actions_hash=running, settlement=settlement)
-    return _ending(session, round_, body, now_ms), session, view
+    return _ending(session, round_, body, now_ms, reclaimed), session, view
 
 
 def voided(session: Session, round_: Round, void: Void, unsealed: UnsealedDeck | None, now_ms: int) -> Change:
@@ -110,8 +145,17 @@ def voided(session: Session, round_: Round, void: Void, unsealed: UnsealedDeck |
         sealed=b"",
         malfunction_code="",
     )
-    session = _ended(changed(session, version=session.version + 1, last_ms=now_ms), staked)
-    return _ending(session, round_, body, now_ms)
+    granted = round_.granted_minor
+    session = _ended(changed(session, version=session.version + 1, last_ms=now_ms), staked - granted)
+    change = _ending(session, round_, body, now_ms, granted)
+    if round_.free_bet:
+        change.records = (*change.records, renewed_grant(round_, now_ms))
+    return change
+
+
+def renewed_grant(round_: Round, now_ms: int) -> GrantRenewed:
+    """The free bet that takes the place of the one of a void round."""
+    return GrantRenewed(renewed_id(round_.round_id), now_ms, now_ms + RENEWED_MS, round_.round_id)
 
 
 def _debited(session: Session, round_: Round) -> int:
@@ -129,41 +173,46 @@ def _ended(session: Session, returned_minor: int) -> Session:
     )
 
 
-def stage_report(session: Session, round_: Round) -> StageReport:
-    """The regulator's report of a round that has ended."""
+def stage_report(session: Session, round_: Round, reclaimed: int = 0) -> StageReport:
+    """The regulator's report of a round that has ended: the player's own money, without what a campaign paid for it and
+    what it got back.
+    """
     return StageReport(
         session_id=session.session_id,
         stage_no=round_.round_no,
         regulator_session_id=session.regulator_session_id,
         regulator_participation_id=session.regulator_participation_id,
-        available_minor=round_.balance_before_minor,
-        staked_minor=round_.staked_minor,
-        returned_minor=round_.returned_minor,
+        available_minor=round_.balance_before_minor - round_.granted_minor,
+        staked_minor=round_.staked_minor - round_.granted_minor,
+        returned_minor=round_.returned_minor - reclaimed,
         opening_hash=round_.opening_hash,
         end_ms=round_.end_ms,
     )
 
 
-def stage_count(session: Session, round_: Round) -> DayCount:
-    """A round that has ended, as a part of its day's totals."""
+def stage_count(session: Session, round_: Round, reclaimed: int = 0) -> DayCount:
+    """A round that has ended, as a part of its day's totals: the player's own money, as in its report."""
     return DayCount(
         session.operator,
         session.currency,
         format_date(round_.end_ms),
         stages=1,
-        staked_minor=round_.staked_minor,
-        returned_minor=round_.returned_minor,
+        staked_minor=round_.staked_minor - round_.granted_minor,
+        returned_minor=round_.returned_minor - reclaimed,
     )
 
 
-def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int) -> Change:
+def _ending(session: Session, round_: Round, body: dict[str, Any], now_ms: int, reclaimed: int) -> Change:
     draft = Draft(
         "round_final", {**body, "time": format_time(now_ms)}, round_id=round_.round_id, seat_no=round_.seat_no
     )
     if session.is_seamless:
         return _credited(Change(session=session, round=round_, drafts=(draft,)), session, round_, now_ms)
-    report, counted = stage_report(session, round_), stage_count(session, round_)
-    return Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)
+    if session.is_demo:  # no report, no total
+        return Change(session=session, round=round_, drafts=(draft,))
+    report, counted = stage_report(session, round_, reclaimed), stage_count(session, round_, reclaimed)
+    change = Change(session=session, round=round_, drafts=(draft,), report=report, counted=counted)
+    return _reclaimed(change, session, round_, reclaimed, now_ms) if round_.free_bet else change
 
 
 def seat_ended(session: Session, ended: Round, body: dict[str, Any]) -> Change:
@@ -183,8 +232,11 @@ def seat_ended(session: Session, ended: Round, body: dict[str, Any]) -> Change:
     return Change(session=after, round=ended, drafts=(draft,), report=report, counted=counted)
 
 
-def round_credit(session: Session, credit_id: str, amount_minor: int, round_id: str, now_ms: int) -> Operation:
-    """The operation that stays pending until the wallet accepts a signed credit."""
+def round_credit(
+    session: Session, credit_id: str, amount_minor: int, round_id: str, now_ms: int, free_bet: str = ""
+) -> Operation:
+    """The operation that stays pending until the wallet accepts a signed credit; to a campaign, if it names one."""
+    detail = {"round_id": round_id, **({"free_bet": free_bet} if free_bet else {})}
     return Operation(
         operation_id=credit_id,
         session_id=session.session_id,
@@ -197,7 +249,7 @@ def round_credit(session: Session, credit_id: str, amount_minor: int, round_id: 
         amount_minor=amount_minor,
         purchase_no=0,
         created_ms=now_ms,
-        detail=format_canonical({"round_id": round_id}).decode("ascii"),
+        detail=format_canonical(detail).decode("ascii"),
     )
 
 
@@ -212,4 +264,15 @@ def _credited(change: Change, session: Session, round_: Round, now_ms: int) -> C
     transfer = transfer_draft("credit", amount_minor, credit_id, round_.round_id, now_ms)
     change.drafts, change.main = (*change.drafts, transfer), -2
     change.credit = round_credit(session, credit_id, amount_minor, round_.round_id, now_ms)
+    return change
+
+
+def _reclaimed(change: Change, session: Session, round_: Round, amount_minor: int, now_ms: int) -> Change:
+    """The end of a round that a campaign has paid for, with what it gets back from this commit on. The id follows from
+    the round's; a credit of 0 tells the wallet that the round has ended.
+    """
+    credit_id, grant_id = reclaim_id(round_.round_id), round_.grant_id
+    given_back = free_bet_draft("credit", amount_minor, grant_id, credit_id, round_.round_id, now_ms)
+    change.drafts, change.main = (*change.drafts, given_back), -2
+    change.credit = round_credit(session, credit_id, amount_minor, round_.round_id, now_ms, round_.free_bet)
     return change

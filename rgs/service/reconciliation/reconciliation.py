@@ -386,6 +386,7 @@ class _ReconciliationRun:
             "operator": request.operator or ", ".join(sorted(extract.operators)),
             "overdue_s": request.overdue_s,
             "owed": dict(sorted(findings.owed.items())),
+            "play_money": {"rounds": extract.demo_rounds, "sessions": extract.demo_sessions},
             "period": None if request.period is None else [format_time(moment) for moment in request.period],
             "rejected": len(self._rejects),
             "rejects_allowed": request.allow_rejects,

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+import structlog
+
 from rgs.core.errors import (
     InvalidFieldError,
     NotFoundError,
@@ -270,7 +272,11 @@ class TableAdmin(TableOrders):
         check_ulid(round_id, "round_id")
         order = admin_order(caller, "VoidTableRound", request_id, table=table_id, round_id=round_id, reason=reason)
         reply = await self.done(order, partial(self._voided, order, table_id, round_id, reason))
-        return reply.body == _VOID, reply.envelope
+        is_void = reply.body == _VOID
+        warn = structlog.get_logger().warning
+        event = "round_void" if is_void else "void_proposed"
+        warn(event, round_id=round_id, table=table_id, reason=reason, admin=caller.party)
+        return is_void, reply.envelope
 
     async def _voided(self, order: Order, table_id: str, round_id: str, reason: str) -> Change:
         row, now_ms = await self._paused(table_id, round_id)

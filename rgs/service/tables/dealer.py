@@ -22,6 +22,8 @@ from rgs.core.errors import NotFoundError, RgsError, RngUnavailableError
 from rgs.core.tables.config import TableConfig
 from rgs.core.tables.machine import Facts, State, Step, due, take
 from rgs.core.tables.rows import TableRow
+from rgs.observe.catalogue import LATENESS_S
+from rgs.observe.histogram import Histogram
 from rgs.service.availability import Availability
 from rgs.service.events import EventCode, event_draft
 from rgs.service.game_catalog import GameCatalog
@@ -82,6 +84,8 @@ class Dealer:
     """Tables to look at once more, because something has happened since the look began."""
     _failing: dict[str, str] = field(default_factory=dict, init=False)
     """Tables whose last look failed, and why."""
+    late: dict[str, Histogram] = field(default_factory=dict, init=False)
+    """How late this process took the steps that were due at a time, in seconds, by step."""
 
     # --- which tables ---------------------------------------------------------------------------------------------
 
@@ -201,6 +205,8 @@ class Dealer:
             now_ms = max(now_ms, await self._time())
         try:
             await self._take(row, config, step, now_ms, malfunction or WINDOW_OVERRUN)
+            if 0 < row.due_ms <= now_ms:
+                self.late.setdefault(step.value, Histogram(LATENESS_S)).observe((now_ms - row.due_ms) / 1000)
         except (RngUnavailableError, DeckSealedError) as error:
             if isinstance(error, RngUnavailableError):
                 await self.instance.report_failure()

@@ -237,7 +237,7 @@ class Feed:
         sessions = tuple(islice(self._devices, DEVICES_MAX))
         devices = await self._elsewhere.devices(sessions)
         for session_id in sessions:
-            known = self._devices.pop(session_id, 0)
+            known = self._devices.pop(session_id)
             if session_id in self._listening:
                 device_no = devices.get(session_id, 0)
                 if device_no != known:

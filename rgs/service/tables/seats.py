@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rgs.core import games
+from rgs.core.bet_limits import within
 from rgs.core.clock import Clock
 from rgs.core.errors import (
     AlreadyAtTableError,
@@ -347,7 +348,7 @@ class Seats:
         """The bets, within the table's limits and what the session covers without its present reservation."""
         ruleset = self.games.rulesets[place.config.ruleset_id]
         headroom = changed(place.session, reserved_minor=0).headroom
-        return check_bets(ruleset, place.config.limits, request.bets, headroom)
+        return check_bets(ruleset, within(place.config.limits, place.session.bet_limits), request.bets, headroom)
 
     async def _verify_may_bet(self, place: _Place) -> None:
         """As before a round of solo play: participation, limits of time, guards, ids of the regulator."""
@@ -435,7 +436,7 @@ class Seats:
         round_view = None
         if change.round is not None:
             round_view = await self.views.own_round(place.row, change.round, after)
-        seat = self.views.seat_of(change.sitting or place.seated, round_view, ended)
+        seat = self.views.seat_of(after, change.sitting or place.seated, round_view, ended)
         method = type(request).__name__
         body = self.encode(method, session, seat)
         change.answer = Answer(caller.party, method, request.request_id, digest, body, place.now_ms)

@@ -27,7 +27,7 @@ from rgs.core.tables.rows import TableRound, TableRow
 from rgs.core.tables.seating import Sitting, after_actions, with_defaults
 from rgs.core.tables.views import PLAYERS_STEPS, BoxView, SeatView, TableView, players_at_least
 from rgs.core.values import changed
-from rgs.core.views import RoundView, SessionView, legal_actions_of
+from rgs.core.views import RoundView, SessionView, deciding_rows, legal_actions_of
 from rgs.service.callers import Caller, Role
 from rgs.service.game_catalog import GameCatalog, owned_session
 from rgs.service.sealing import DeckSealedError
@@ -221,8 +221,9 @@ class TableViews:
         view = self.games.view(session, self.clock.now_ms() if store_ms is None else store_ms)
         if sitting is None:
             ended = await self._why_without(session)
-            return view, SeatView(session_id, session.table_id, 0, 0, 0, (), 0, round_view, ended)
-        return view, self.seat_of(sitting, round_view)
+            ids = session.regulator_session_id, session.regulator_participation_id
+            return view, SeatView(session_id, session.table_id, 0, 0, 0, (), 0, round_view, *ids, ended)
+        return view, self.seat_of(session, sitting, round_view)
 
     async def _why_without(self, session: Session) -> str:
         """Why a session has no seat."""
@@ -232,7 +233,7 @@ class TableViews:
         return "BARRED" if is_barred else "NOT_SEATED"
 
     @staticmethod
-    def seat_of(sitting: Sitting, round_view: RoundView | None, ended: str = "") -> SeatView:
+    def seat_of(session: Session, sitting: Sitting, round_view: RoundView | None, ended: str = "") -> SeatView:
         """The view of a seat."""
         return SeatView(
             session_id=sitting.session_id,
@@ -243,6 +244,8 @@ class TableViews:
             bets=sitting.bets,
             reserved_minor=sitting.reserved_minor,
             round=round_view,
+            regulator_session_id=session.regulator_session_id,
+            regulator_participation_id=session.regulator_participation_id,
             ended=ended,
         )
 
@@ -278,6 +281,7 @@ class TableViews:
             actions=actions,
             player_hand=_hand(own, shown.board),
             settlement=settlement,
+            rows=() if settlement is None else deciding_rows(ruleset, settlement),
             start_ms=seat.start_ms,
             end_ms=seat.end_ms,
             deadline_ms=row.table.deadline_ms if can_decide else 0,

@@ -42,10 +42,10 @@ from rgs.store.group import Group, Known, SigningIdentity, parted, tables_follow
 from rgs.store.numbers import SLOTS, RowNumbers
 from rgs.store.postgres import texts
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect, verify_durable
-from rgs.store.postgres.schema import verify_schema
-from rgs.store.rows import ONE_ROW, texts_of
+from rgs.store.postgres.schema import known_version, verify_schema
+from rgs.store.rows import ONE_ROW, REFERENCE_INDEX, table_of, texts_of
 from rgs.store.table_records import SittingEnded
-from rgs.store.table_rows import CONDITIONS, TABLE_ROUNDS
+from rgs.store.table_rows import TABLE_ROUNDS
 from rgs.store.tables import Column
 from rgs.store.writer import CommitOutcome
 
@@ -115,7 +115,9 @@ class Commits:
             before = await link.connection.fetchrow(texts.BOOT_BEFORE, new.node, new.worker)
             if before is not None and not before["alive"] and "previous_boot" not in new.start.body:
                 raise StoreAwayError(f"{before['instance']} has ended while {new.instance} was starting: start again")
-            await link.connection.execute(texts.INSERT_INSTANCE, *new.row, slot, previous, LEASE_FIRST_MS)
+            await link.connection.execute(
+                texts.INSERT_INSTANCE, *new.row, slot, previous, LEASE_FIRST_MS, known_version()
+            )
             slots[:] = [slot, await self._write(link, group, RowNumbers(slot, now_ms, previous), [])]
 
         try:
@@ -201,7 +203,9 @@ class Commits:
     async def _hand_over(
         self, link: Link, handover: InstanceHandover, ended: Group, numbers: RowNumbers
     ) -> tuple[Group, int]:
-        await link.connection.execute(texts.INSERT_INSTANCE, *handover.row, self._slot, 0, LEASE_FIRST_MS)
+        await link.connection.execute(
+            texts.INSERT_INSTANCE, *handover.row, self._slot, 0, LEASE_FIRST_MS, known_version()
+        )
         begun = ended.turned(handover)
         return begun, await self._write(link, begun, numbers, [])
 
@@ -239,9 +243,9 @@ class Commits:
         for day in group.day_rows():
             await run.execute(texts.INSERT_DAY, *day)
         await _move_tables(link, group, mark)
-        tables = (
+        tables: tuple[Sequence[tuple[Any, ...]], ...] = (
             [(*row, mark) for row in group.sessions], new_rounds, group.rounds, statements,
-            group.privates, group.answers, reports, group.totals,
+            group.privates, group.answers, reports, group.totals, group.day_totals_rows(),
         )  # fmt: skip
         arrays = [
             array for rows, columns in zip(tables, texts.COMMIT_ROWS, strict=True) for array in _columns(rows, columns)
@@ -257,7 +261,7 @@ class Commits:
             for text in texts_of(record):
                 status = await run.execute(texts.postgres_text(text), *astuple(record))
                 if isinstance(record, ONE_ROW) and not status.endswith(" 1"):
-                    raise ShortError("tables" if isinstance(record, CONDITIONS) else "records")
+                    raise ShortError(table_of(record))
             if isinstance(record, SittingEnded) and await _fetch(link, texts.IS_LEFT, record.session_id):
                 raise ShortError("sittings")
         if any(isinstance(record, SwitchOff | SwitchOn) for record in group.records):
@@ -423,11 +427,13 @@ def _failure_of(change: Change, error: Exception) -> Exception:
             return RequestSeenError("the request id was used before", request_id=change.answer.request_id)
         if table in _OF_TABLES:
             return TableMovedError("the table, or a seat of it, was changed by another request")
-        if table in {"operations", "rounds"}:
+        if error.constraint_name == REFERENCE_INDEX:
+            return SessionRaceError("another session of the operator was opened with this operator_reference")
+        if table in {"operations", "rounds", "free_bets", "launches"}:
             return SessionRaceError("the session was changed by another request")
     if isinstance(error, ShortError) and error.args[0] in _OF_TABLES:
         return TableMovedError("the table, or a seat of it, was changed by another request")
-    if isinstance(error, ShortError) and error.args == ("rounds",):
+    if isinstance(error, ShortError) and error.args[0] in {"rounds", "free_bets", "launches"}:
         return SessionRaceError("the session was changed by another request")
     if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | ShortError):
         return StoreError(f"the store could not commit ({type(error).__name__}); nothing of it took effect")

@@ -9,8 +9,18 @@ from typing import Any
 import asyncpg
 
 from rgs.store.address import PostgresAddress
-from rgs.store.allowed import SELECT_CERTIFICATES, certificate_of, refused_party, removable, verify_new
-from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, PartyOn, StoreError
+from rgs.store.allowed import (
+    SELECT_CERTIFICATES,
+    certificate_of,
+    links_key,
+    party_of,
+    refused_party,
+    removable,
+    verify_new,
+    verify_operator,
+    verify_scope,
+)
+from rgs.store.changes import AllowListChanged, CertificateOff, CertificateOn, MetaSet, PartyOn, StoreError
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.postgres.link import LOST
 from rgs.store.postgres.reads import PostgresReads
@@ -32,7 +42,8 @@ class PostgresParties(Parties):
         try:
             async with self._changing() as (run, known):
                 verify_new(row, known)
-                await run.execute(RECORD_SQL[PartyOn], row.party, row.role, row.jurisdiction, row.added_ms)
+                verify_scope(row.role, row.operator, known)
+                await run.execute(RECORD_SQL[PartyOn], *party_of(row))
                 if not (await run.execute(RECORD_SQL[CertificateOn], *certificate_of(row))).endswith(" 1"):
                     raise refused_party(row)
         except asyncpg.IntegrityConstraintViolationError:
@@ -42,6 +53,11 @@ class PostgresParties(Parties):
         async with self._changing() as (run, known):
             removable(fingerprint, known, removed_ms)
             await run.execute(RECORD_SQL[CertificateOff], removed_ms, fingerprint)
+
+    async def set_links(self, party: str, links: str) -> None:
+        async with self._changing() as (run, known):
+            verify_operator(party, known)
+            await run.execute(RECORD_SQL[MetaSet], links_key(party), links)
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[tuple[asyncpg.Connection[Any], list[PartyRow]]]:

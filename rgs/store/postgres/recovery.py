@@ -31,7 +31,7 @@ _INSERT_INSTANCE: Final = """
     draw_no = greatest(i.draw_no, excluded.draw_no), end_ms = excluded.end_ms, last_id = excluded.last_id
 """
 _SET_LAST_ID: Final = "UPDATE sessions SET last_id = $1 WHERE session_id = $2"
-_INSERT_SESSION: Final = texts.postgres_text(SESSIONS.insert_behind("id", "last_id"))
+_INSERT_SESSION: Final = texts.postgres_text(SESSIONS.insert_behind("id", "last_id", "reference_slot"))
 
 
 async def import_gap(address: PostgresAddress, gap: Import) -> None:
@@ -62,7 +62,7 @@ async def _insert(run: asyncpg.Connection[Any], gap: Import) -> None:
     if slot is None or len(slots) < len(alive):
         raise StoreRefusedError("as many instances are alive in the store as there are slots", limit=4096)
     numbers = RowNumbers(slot, now_ms, previous)
-    sessions = [(numbers.take(), 0, *SESSIONS.row(one)) for one in gap.new_sessions.values()]
+    sessions = [(numbers.take(), 0, None, *SESSIONS.row(one)) for one in gap.new_sessions.values()]
     await run.executemany(_INSERT_SESSION, sessions)
     rounds = [ROUNDS.row(one) for one in gap.new_rounds.values()]
     newest: dict[str, int] = {}

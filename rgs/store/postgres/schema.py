@@ -1,6 +1,7 @@
-"""Make, find and migrate the schema of the shared store (`rgs.store.migrations`).
+"""Make and find the schema of the shared store (`rgs.store.migrations`); `rgs.store.postgres.migrating` changes it.
 
-A store in which the lease of an instance still runs is not changed.
+Software may use a store if its schema lies between two numbers in `meta`: the oldest whose software may still run, and
+the newest that the store has been expanded to (docs/upgrades.md). They differ only while nodes are exchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from rgs.store.postgres.link import LOST, Link, connect, verify_durable
 KIND: Final = "postgres"
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('rgs schema'))"
 _HAS_META: Final = "SELECT to_regclass('meta') IS NOT NULL"
-_SCHEMA: Final = "SELECT value FROM meta WHERE key = 'schema'"
+_VERSION: Final = "SELECT value FROM meta WHERE key = $1"
+SCHEMA: Final = "schema"
+"""Key of `meta`: the oldest schema whose software may use the store."""
+EXPANDED: Final = "expanded"
+"""Key of `meta`: the newest schema that the store has been expanded to; less than SCHEMA where it never was beyond."""
 HELD_MAX: Final = 5
 """Instances that a refusal names."""
 _HELD: Final = """
@@ -39,17 +44,24 @@ async def reach(address: PostgresAddress) -> Link:
         ) from None
 
 
-async def found_version(connection: asyncpg.Connection[Any]) -> int:
-    """The schema of the store in this database, 0 if there is none."""
+async def found_version(connection: asyncpg.Connection[Any], key: str = SCHEMA) -> int:
+    """The schema of the store in this database by SCHEMA or EXPANDED, 0 if there is none."""
     if not await connection.fetchval(_HAS_META):
         return 0
-    value = await connection.fetchval(_SCHEMA)
+    value = await connection.fetchval(_VERSION, key)
     return int(value) if value is not None and value.isdecimal() else 0
 
 
+def known_version() -> int:
+    """The schema of this software."""
+    return steps(KIND)[-1].version
+
+
 async def verify_schema(link: Link, address: PostgresAddress) -> None:
-    """StoreRefusedError unless the database holds a store of exactly this version's schema."""
-    verify_version(await found_version(link.connection), KIND, str(address))
+    """StoreRefusedError unless the database holds a store that this version's schema may use."""
+    connection = link.connection
+    expanded = await found_version(connection, EXPANDED)
+    verify_version(await found_version(connection), KIND, str(address), expanded)
 
 
 async def verify_unheld(link: Link, address: PostgresAddress) -> None:
@@ -88,7 +100,7 @@ async def create(address: PostgresAddress, store_epoch: str) -> None:
                 await link.connection.execute("DELETE FROM certificates")
                 await link.connection.execute("DELETE FROM parties")
             else:
-                await _apply(link, steps(KIND))
+                await apply_steps(link, steps(KIND))
             for key, value in (("store_epoch", store_epoch), ("parties", "0")):
                 await link.connection.execute(_SET, key, value)
     except LOST as error:
@@ -99,30 +111,13 @@ async def create(address: PostgresAddress, store_epoch: str) -> None:
         await link.close()
 
 
-async def migrate(address: PostgresAddress) -> tuple[int, int]:
-    """Bring the store to this version's schema, in one transaction; the schema before and after. StoreRefusedError
-    while a node uses it, unless there is nothing to do.
-    """
-    link = await reach(address)
-    try:
-        async with link.connection.transaction():
-            await link.connection.execute(_LOCK)
-            before = await found_version(link.connection)
-            if not before:
-                raise StoreRefusedError(f"there is no store at {address}: run `rgs init` first", address=str(address))
-            known = steps(KIND)
-            if not known[0].version <= before <= known[-1].version:
-                verify_version(before, KIND, str(address))
-            todo = [step for step in known if step.version > before]
-            if todo:
-                await verify_unheld(link, address)
-            await _apply(link, todo)
-            return before, known[-1].version
-    finally:
-        await link.close()
-
-
-async def _apply(link: Link, todo: list[Migration]) -> None:
+async def apply_steps(link: Link, todo: list[Migration]) -> None:
+    """Within the open transaction: the store is only for software of the newest of these schemas afterwards."""
     for step in todo:
-        await link.connection.execute(step.script)
-        await link.connection.execute(_SET, "schema", str(step.version))
+        await link.connection.execute(step.whole)
+        await set_version(link, SCHEMA, step.version)
+
+
+async def set_version(link: Link, key: str, version: int) -> None:
+    """`key` is SCHEMA or EXPANDED."""
+    await link.connection.execute(_SET, key, str(version))

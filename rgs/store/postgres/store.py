@@ -108,6 +108,9 @@ class PostgresStore(PostgresReads, Store):
     async def forget_chat(self, before_ms: int) -> int:
         return len(await self.ask(texts.FORGET_CHAT, before_ms, FORGOTTEN_MAX))
 
+    async def forget_launches(self, before_ms: int) -> int:
+        return len(await self.ask(texts.FORGET_LAUNCHES, before_ms, FORGOTTEN_MAX))
+
     # --- many processes -------------------------------------------------------------------------------------------
 
     async def renew_lease(self, instance: str, lease_ms: int) -> bool:

@@ -11,9 +11,9 @@ from functools import cache
 from itertools import count
 from typing import Any, Final
 
-from rgs.store import rows, table_rows
+from rgs.store import launches, rows, table_rows
 from rgs.store.interface import INSTANCES
-from rgs.store.rows import ANSWERS, PRIVATES, REPORTS, ROUNDS, SESSIONS, STATEMENTS, TOTALS
+from rgs.store.rows import ANSWERS, DAY_TOTALS, PRIVATES, REPORTS, ROUNDS, SESSIONS, STATEMENTS, TOTALS
 from rgs.store.tables import Column, Table, listed
 
 _PLACEHOLDER: Final = re.compile(r"\?(\d*)")
@@ -22,8 +22,11 @@ _NAMES: Final = (
     ("x''", "''::bytea"),
     ("COLLATE BINARY", 'COLLATE "C"'),
     ("IN (SELECT value FROM json_each(?))", "= ANY (ARRAY(SELECT json_array_elements_text(?)))"),
+    ("FROM json_each(?)", "FROM json_array_elements(CAST(? AS json))"),
 )
-"""What SQLite calls it, and what PostgreSQL does: no bytes, the order of bytes, one of a JSON list of texts."""
+"""What SQLite calls it, and what PostgreSQL does: no bytes, the order of bytes, one of a JSON list of texts, and each
+element of a JSON list.
+"""
 
 
 @cache
@@ -70,7 +73,7 @@ def _commit() -> str:
     the reports to forget, then the instance's new numbers. It answers how many sessions, rounds and instances it moved.
     """
     numbers = count(1)
-    moved, dealt, played, signed, kept, answered, reported, counted = COMMIT_ROWS
+    moved, dealt, played, signed, kept, answered, reported, counted, added = COMMIT_ROWS
     sums = [
         "sum(n." + column.name + ")::bigint" if column in TOTALS.changing else "n." + column.name for column in counted
     ]
@@ -88,6 +91,7 @@ def _commit() -> str:
         # In the order of the key, so that two nodes never wait for one another in a circle.
         *(", counted AS (INSERT INTO totals (", listed(counted), ") SELECT ", ", ".join(sums), " FROM "),
         *(_arrays(counted, numbers), " GROUP BY ", key, " ORDER BY ", key, TOTALS.adding(), ")"),
+        *(", added AS (", _insert("day_totals", added, numbers), DAY_TOTALS.adding(), ")"),
     ]
     reports, statement_no, draw_no, last_id, instance, first_no = ("$" + str(next(numbers)) for _ in range(6))
     parts += [
@@ -111,8 +115,11 @@ COMMIT_ROWS: Final = (
     ANSWERS.columns,
     (_ID, *REPORTS.columns),
     TOTALS.columns,
+    DAY_TOTALS.columns,
 )
-"""Columns of the rows of a group: sessions, new rounds, rounds, statements, privates, answers, reports, totals."""
+"""Columns of the rows of a group: sessions, new rounds, rounds, statements, privates, answers, reports, totals, and
+totals of days.
+"""
 NEW_SESSIONS: Final = (_ID, *SESSIONS.written, _LAST_ID)
 
 CLOCK_SQL: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -172,8 +179,8 @@ LOCK_INSTANCE: Final = """
 END_INSTANCE: Final = postgres_text(rows.END_INSTANCE)
 INSERT_INSTANCE: Final = """
     INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms, slot, last_id,
-    lease_ms) VALUES ($1, $2, $3, $4, 1, 0, 0, $5, $6, $7,
-    (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $8)
+    lease_ms, schema_no) VALUES ($1, $2, $3, $4, 1, 0, 0, $5, $6, $7,
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $8, $9)
 """
 BOOT_BEFORE: Final = """
     SELECT instance, alive FROM instances WHERE node = $1 AND worker = $2 ORDER BY boot_no DESC LIMIT 1 FOR UPDATE
@@ -210,3 +217,4 @@ RECORD_SQL: Final = {record: postgres_text(text) for record, text in rows.RECORD
 """How the records of a change are written. The fields of a record are the parameters, in order."""
 IS_LEFT: Final = postgres_text(table_rows.IS_LEFT)
 FORGET_CHAT: Final = table_rows.FORGET_CHAT + " RETURNING 1"
+FORGET_LAUNCHES: Final = postgres_text(launches.FORGET_LAUNCHES + " RETURNING 1")

@@ -19,6 +19,8 @@ _INSERT_INSTANCE: Final = (
     " statement_no = excluded.statement_no, draw_no = max(draw_no, excluded.draw_no), end_ms = excluded.end_ms"
 )
 
+_INSERT_SESSION: Final = SESSIONS.insert_behind("reference_slot")
+
 
 def import_gap(path: Path, gap: Import) -> None:
     """Insert the whole gap and mark the store. StoreRefusedError where a server holds it or a row is there already:
@@ -30,7 +32,7 @@ def import_gap(path: Path, gap: Import) -> None:
             with transaction(db):
                 for text, rows in (
                     (_INSERT_INSTANCE, gap.instance_rows()),
-                    (SESSIONS.insert, [SESSIONS.row(one) for one in gap.new_sessions.values()]),
+                    (_INSERT_SESSION, [(None, *SESSIONS.row(one)) for one in gap.new_sessions.values()]),
                     (ROUNDS.insert, [ROUNDS.row(one) for one in gap.new_rounds.values()]),
                     *shared_rows(gap),
                     (STATEMENTS.insert, gap.statements),

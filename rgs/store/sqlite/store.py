@@ -40,18 +40,21 @@ from rgs.store.changes import (
 )
 from rgs.store.group import Group, Known, SigningIdentity, parted, tables_moved
 from rgs.store.interface import InstanceRow, Store, StoreReads
+from rgs.store.launches import FORGET_LAUNCHES
 from rgs.store.migrations import Migration, steps, verify_version
 from rgs.store.table_records import SittingEnded
-from rgs.store.table_rows import CONDITIONS, FORGET_CHAT, IS_LEFT, SEATS_SIGNED, VERSIONED
+from rgs.store.table_rows import FORGET_CHAT, IS_LEFT, SEATS_SIGNED, VERSIONED
 from rgs.store.writer import CommitOutcome, Writer
 
 KIND: Final = "sqlite"
 FORGOTTEN_MAX: Final = 500
 """Stored answers, or lines of chat, that one transaction drops."""
 
-UPDATE_SESSION_WITHIN: Final = sql.SESSIONS.update(within=("status", "reserved_minor"))
-"""The update of a session that keeps its status and what is reserved: SQLite writes every index that has a column of
-the SET list, even where its value stays the same.
+UPDATE_SESSION_WITHIN: Final = sql.SESSIONS.update(
+    within=("status", "reserved_minor", "regulator_session_id", "regulator_participation_id")
+)
+"""The update of a session that keeps its status, what is reserved and the regulator's ids: SQLite writes every index
+that has a column of the SET list, even where its value stays the same.
 """
 UPDATE_ROUND_WITHIN: Final = sql.ROUNDS.update(within=("status", "end_ms", "phase"), is_versioned=True)
 """The same for a round that stays open, in solo play: there the phase is empty."""
@@ -200,7 +203,7 @@ def _apply_steps(connection: sqlite3.Connection, todo: list[Migration]) -> None:
     """Within the open transaction: `executescript` would end it."""
     for step in todo:
         statement = ""
-        for line in step.script.splitlines(keepends=True):
+        for line in step.whole.splitlines(keepends=True):
             statement += line
             if sqlite3.complete_statement(statement):
                 connection.execute(statement)
@@ -300,6 +303,12 @@ class SqliteStore(SqliteReads, Store):
 
     def _drop_chat(self, before_ms: int) -> int:
         return self._db.execute(FORGET_CHAT, (before_ms, FORGOTTEN_MAX)).rowcount
+
+    async def forget_launches(self, before_ms: int) -> int:
+        return await asyncio.get_running_loop().run_in_executor(self.writer.thread, self._drop_launches, before_ms)
+
+    def _drop_launches(self, before_ms: int) -> int:
+        return self._db.execute(FORGET_LAUNCHES, (before_ms, FORGOTTEN_MAX)).rowcount
 
     async def renew_lease(self, instance: str, lease_ms: int) -> bool:  # noqa: ARG002 - the lock file is the lease
         """A deleted lock file lets another process take the store. That process ends this one's row."""
@@ -421,6 +430,7 @@ class SqliteStore(SqliteReads, Store):
             (sql.REPORTS.insert, group.reports),
             (sql.INSERT_DAY, group.day_rows()),
             (sql.INSERT_TOTALS, group.totals),
+            (sql.INSERT_DAY_TOTALS, group.day_totals_rows()),
             (sql.INSERT_ARTIFACT, group.artifacts),
             (_DELETE_REPORT, forgotten),
         ):
@@ -455,8 +465,7 @@ class SqliteStore(SqliteReads, Store):
         for text in sql.texts_of(record):
             done = self._db.execute(text, astuple(record))
             if done.rowcount != 1 and isinstance(record, sql.ONE_ROW):
-                name = "tables" if isinstance(record, CONDITIONS) else "records"
-                raise sqlite3.IntegrityError(f"{name}: what is to change is not there")
+                raise sqlite3.IntegrityError(f"{sql.table_of(record)}: what is to change is not there")
         if isinstance(record, SittingEnded) and self._db.execute(IS_LEFT, (record.session_id,)).fetchone():
             raise sqlite3.IntegrityError("sittings: bets are reserved there")
 
@@ -484,6 +493,8 @@ def _failure_of(change: Change, error: Exception) -> Exception:
             return RequestSeenError("the request id was used before", request_id=change.answer.request_id)
         if _OF_TABLES.search(text):
             return TableMovedError("the table, or a seat of it, was changed by another request")
-        if "operations." in text or "rounds" in text:
+        if "sessions.operator_reference" in text:
+            return SessionRaceError("another session of the operator was opened with this operator_reference")
+        if any(name in text for name in ("operations.", "rounds", "free_bets", "launches")):
             return SessionRaceError("the session was changed by another request")
     return StoreError(f"the store could not commit ({type(error).__name__}); nothing of it took effect")

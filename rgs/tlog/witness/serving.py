@@ -1,14 +1,15 @@
 """The witness over HTTP/1.1: `POST /add-checkpoint` and `GET /<hex SHA-256 of the origin>/checkpoint`.
 
 A small server with strict limits: one request a connection, a head of at most 8 KiB, a body of a stated length, a time
-limit for the whole request, a limit of connections. Answers are signed, so plain HTTP costs only privacy; TLS is the
-task of a proxy before it. Chunked bodies and all other paths are refused.
+limit for the whole request and the handshake of TLS, a limit of connections. Answers are signed, so plain HTTP costs
+only privacy. Chunked bodies and all other paths are refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from http import HTTPStatus
 from typing import Final
 
@@ -45,8 +46,18 @@ HttpAnswer = tuple[int, str, bytes]
 class WitnessServer:
     """One listening socket before one witness."""
 
-    def __init__(self, witness: Witness, host: str, port: int, *, request_s: float = REQUEST_S) -> None:
+    def __init__(
+        self,
+        witness: Witness,
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
+        request_s: float = REQUEST_S,
+    ) -> None:
+        """`tls` None: plain HTTP."""
         self._witness = witness
+        self._tls = tls
         self._address = (host, port)
         self._request_s = request_s
         self._server: asyncio.Server | None = None
@@ -60,7 +71,10 @@ class WitnessServer:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, *self._address, limit=HEAD_BYTES_MAX)
+        handshake_s = None if self._tls is None else self._request_s
+        self._server = await asyncio.start_server(
+            self._serve, *self._address, limit=HEAD_BYTES_MAX, ssl=self._tls, ssl_handshake_timeout=handshake_s
+        )
 
     async def stop(self) -> None:
         """Stop listening. Requests that are being answered get their answers."""

@@ -25,41 +25,41 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1args/wallet/v1/wallet.proto\x12\rrgs.wallet.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\x01\n\x08Transfer\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\x0e\n\x06player\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\x12\x11\n\treference\x18\x06 \x01(\t\x12/\n\x07purpose\x18\x07 \x01(\x0e\x32\x1e.rgs.wallet.v1.TransferPurpose\x12\x17\n\x0fround_reference\x18\x08 \x01(\t\"\x8f\x02\n\x07Receipt\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .rgs.wallet.v1.TransactionStatus\x12\x0e\n\x06player\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\x12 \n\x13\x62\x61lance_after_minor\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x10wallet_reference\x18\x07 \x01(\t\x12.\n\nentry_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x16\n\x14_balance_after_minor\"d\n\x0c\x44\x65\x62itRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12)\n\x08transfer\x18\x02 \x01(\x0b\x32\x17.rgs.wallet.v1.Transfer\x12\x15\n\rsession_token\x18\x03 \x01(\t\"8\n\rDebitResponse\x12\'\n\x07receipt\x18\x01 \x01(\x0b\x32\x16.rgs.wallet.v1.Receipt\"N\n\rCreditRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12)\n\x08transfer\x18\x02 \x01(\x0b\x32\x17.rgs.wallet.v1.Transfer\"9\n\x0e\x43reditResponse\x12\'\n\x07receipt\x18\x01 \x01(\x0b\x32\x16.rgs.wallet.v1.Receipt\"P\n\x0fRollbackRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12)\n\x08transfer\x18\x02 \x01(\x0b\x32\x17.rgs.wallet.v1.Transfer\";\n\x10RollbackResponse\x12\'\n\x07receipt\x18\x01 \x01(\x0b\x32\x16.rgs.wallet.v1.Receipt\"Q\n\x15GetTransactionRequest\x12\x10\n\x08operator\x18\x01 \x01(\t\x12\x0e\n\x06player\x18\x02 \x01(\t\x12\x16\n\x0etransaction_id\x18\x03 \x01(\t\"A\n\x16GetTransactionResponse\x12\'\n\x07receipt\x18\x01 \x01(\x0b\x32\x16.rgs.wallet.v1.Receipt\"G\n\x11GetBalanceRequest\x12\x10\n\x08operator\x18\x01 \x01(\t\x12\x0e\n\x06player\x18\x02 \x01(\t\x12\x10\n\x08\x63urrency\x18\x03 \x01(\t\"M\n\x12GetBalanceResponse\x12\x0e\n\x06player\x18\x01 \x01(\t\x12\x10\n\x08\x63urrency\x18\x02 \x01(\t\x12\x15\n\rbalance_minor\x18\x03 \x01(\x03*\xa6\x01\n\x0fTransferPurpose\x12 \n\x1cTRANSFER_PURPOSE_UNSPECIFIED\x10\x00\x12\x1d\n\x19TRANSFER_PURPOSE_PURCHASE\x10\x01\x12\x1b\n\x17TRANSFER_PURPOSE_PAYOUT\x10\x02\x12\x18\n\x14TRANSFER_PURPOSE_BET\x10\x03\x12\x1b\n\x17TRANSFER_PURPOSE_RETURN\x10\x04*\xbe\x01\n\x11TransactionStatus\x12\"\n\x1eTRANSACTION_STATUS_UNSPECIFIED\x10\x00\x12\x1f\n\x1bTRANSACTION_STATUS_ACCEPTED\x10\x01\x12 \n\x1cTRANSACTION_STATUS_DUPLICATE\x10\x02\x12\"\n\x1eTRANSACTION_STATUS_ROLLED_BACK\x10\x03\x12\x1e\n\x1aTRANSACTION_STATUS_REFUSED\x10\x04\x32\x99\x03\n\rWalletService\x12\x42\n\x05\x44\x65\x62it\x12\x1b.rgs.wallet.v1.DebitRequest\x1a\x1c.rgs.wallet.v1.DebitResponse\x12\x45\n\x06\x43redit\x12\x1c.rgs.wallet.v1.CreditRequest\x1a\x1d.rgs.wallet.v1.CreditResponse\x12K\n\x08Rollback\x12\x1e.rgs.wallet.v1.RollbackRequest\x1a\x1f.rgs.wallet.v1.RollbackResponse\x12]\n\x0eGetTransaction\x12$.rgs.wallet.v1.GetTransactionRequest\x1a%.rgs.wallet.v1.GetTransactionResponse\x12Q\n\nGetBalance\x12 .rgs.wallet.v1.GetBalanceRequest\x1a!.rgs.wallet.v1.GetBalanceResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1args/wallet/v1/wallet.proto\x12\rrgs.wallet.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdb\x01\n\x08Transfer\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\x0e\n\x06player\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\x12\x11\n\treference\x18\x06 \x01(\t\x12/\n\x07purpose\x18\x07 \x01(\x0e\x32\x1e.rgs.wallet.v1.TransferPurpose\x12\x17\n\x0fround_reference\x18\x08 \x01(\t\x12\x10\n\x08\x66ree_bet\x18\t \x01(\t\"\x8f\x02\n\x07Receipt\x12\x16\n\x0etransaction_id\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .rgs.wallet.v1.TransactionStatus\x12\x0e\n\x06player\x18\x03 \x01(\t\x12\x10\n\x08\x63urrency\x18\x04 \x01(\t\x12\x14\n\x0c\x61mount_minor\x18\x05 \x01(\x03\x12 \n\x13\x62\x61lance_after_minor\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x10wallet_reference\x18\x07 \x01(\t\x12.\n\nentry_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x16\n\x14_balance_after_minor\"d\n\x0c\x44\x65\x62itRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12)\n\x08transfer\x18\x02 \x01(\x0b\x32\x17.rgs.wallet.v1.Transfer\x12\x15\n\rsession_token\x18\x03 \x01(\t\"8\n\rDebitResponse\x12\'\n\x07receipt\x18\x01 \x01(\x0b\x32\x16.rgs.wallet.v1.Receipt\"N\n\rCreditRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12)\n\x08transfer\x18\x02 \x01(\x0b\x32\x17.rgs.wallet.v1.Transfer\"9\n\x0e\x43reditResponse\x12\'\n\x07receipt\x18\x01 \x01(\x0b\x32\x16.rgs.wallet.v1.Receipt\"P\n\x0fRollbackRequest\x12\x12\n\nattempt_id\x18\x01 \x01(\t\x12)\n\x08transfer\x18\x02 \x01(\x0b\x32\x17.rgs.wallet.v1.Transfer\";\n\x10RollbackResponse\x12\'\n\x07receipt\x18\x01 \x01(\x0b\x32\x16.rgs.wallet.v1.Receipt\"Q\n\x15GetTransactionRequest\x12\x10\n\x08operator\x18\x01 \x01(\t\x12\x0e\n\x06player\x18\x02 \x01(\t\x12\x16\n\x0etransaction_id\x18\x03 \x01(\t\"A\n\x16GetTransactionResponse\x12\'\n\x07receipt\x18\x01 \x01(\x0b\x32\x16.rgs.wallet.v1.Receipt\"G\n\x11GetBalanceRequest\x12\x10\n\x08operator\x18\x01 \x01(\t\x12\x0e\n\x06player\x18\x02 \x01(\t\x12\x10\n\x08\x63urrency\x18\x03 \x01(\t\"M\n\x12GetBalanceResponse\x12\x0e\n\x06player\x18\x01 \x01(\t\x12\x10\n\x08\x63urrency\x18\x02 \x01(\t\x12\x15\n\rbalance_minor\x18\x03 \x01(\x03*\xeb\x01\n\x0fTransferPurpose\x12 \n\x1cTRANSFER_PURPOSE_UNSPECIFIED\x10\x00\x12\x1d\n\x19TRANSFER_PURPOSE_PURCHASE\x10\x01\x12\x1b\n\x17TRANSFER_PURPOSE_PAYOUT\x10\x02\x12\x18\n\x14TRANSFER_PURPOSE_BET\x10\x03\x12\x1b\n\x17TRANSFER_PURPOSE_RETURN\x10\x04\x12\x1d\n\x19TRANSFER_PURPOSE_FREE_BET\x10\x05\x12$\n TRANSFER_PURPOSE_FREE_BET_RETURN\x10\x06*\xbe\x01\n\x11TransactionStatus\x12\"\n\x1eTRANSACTION_STATUS_UNSPECIFIED\x10\x00\x12\x1f\n\x1bTRANSACTION_STATUS_ACCEPTED\x10\x01\x12 \n\x1cTRANSACTION_STATUS_DUPLICATE\x10\x02\x12\"\n\x1eTRANSACTION_STATUS_ROLLED_BACK\x10\x03\x12\x1e\n\x1aTRANSACTION_STATUS_REFUSED\x10\x04\x32\x99\x03\n\rWalletService\x12\x42\n\x05\x44\x65\x62it\x12\x1b.rgs.wallet.v1.DebitRequest\x1a\x1c.rgs.wallet.v1.DebitResponse\x12\x45\n\x06\x43redit\x12\x1c.rgs.wallet.v1.CreditRequest\x1a\x1d.rgs.wallet.v1.CreditResponse\x12K\n\x08Rollback\x12\x1e.rgs.wallet.v1.RollbackRequest\x1a\x1f.rgs.wallet.v1.RollbackResponse\x12]\n\x0eGetTransaction\x12$.rgs.wallet.v1.GetTransactionRequest\x1a%.rgs.wallet.v1.GetTransactionResponse\x12Q\n\nGetBalance\x12 .rgs.wallet.v1.GetBalanceRequest\x1a!.rgs.wallet.v1.GetBalanceResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rgs.wallet.v1.wallet_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TRANSFERPURPOSE']._serialized_start=1301
-  _globals['_TRANSFERPURPOSE']._serialized_end=1467
-  _globals['_TRANSACTIONSTATUS']._serialized_start=1470
-  _globals['_TRANSACTIONSTATUS']._serialized_end=1660
+  _globals['_TRANSFERPURPOSE']._serialized_start=1319
+  _globals['_TRANSFERPURPOSE']._serialized_end=1554
+  _globals['_TRANSACTIONSTATUS']._serialized_start=1557
+  _globals['_TRANSACTIONSTATUS']._serialized_end=1747
   _globals['_TRANSFER']._serialized_start=79
-  _globals['_TRANSFER']._serialized_end=280
-  _globals['_RECEIPT']._serialized_start=283
-  _globals['_RECEIPT']._serialized_end=554
-  _globals['_DEBITREQUEST']._serialized_start=556
-  _globals['_DEBITREQUEST']._serialized_end=656
-  _globals['_DEBITRESPONSE']._serialized_start=658
-  _globals['_DEBITRESPONSE']._serialized_end=714
-  _globals['_CREDITREQUEST']._serialized_start=716
-  _globals['_CREDITREQUEST']._serialized_end=794
-  _globals['_CREDITRESPONSE']._serialized_start=796
-  _globals['_CREDITRESPONSE']._serialized_end=853
-  _globals['_ROLLBACKREQUEST']._serialized_start=855
-  _globals['_ROLLBACKREQUEST']._serialized_end=935
-  _globals['_ROLLBACKRESPONSE']._serialized_start=937
-  _globals['_ROLLBACKRESPONSE']._serialized_end=996
-  _globals['_GETTRANSACTIONREQUEST']._serialized_start=998
-  _globals['_GETTRANSACTIONREQUEST']._serialized_end=1079
-  _globals['_GETTRANSACTIONRESPONSE']._serialized_start=1081
-  _globals['_GETTRANSACTIONRESPONSE']._serialized_end=1146
-  _globals['_GETBALANCEREQUEST']._serialized_start=1148
-  _globals['_GETBALANCEREQUEST']._serialized_end=1219
-  _globals['_GETBALANCERESPONSE']._serialized_start=1221
-  _globals['_GETBALANCERESPONSE']._serialized_end=1298
-  _globals['_WALLETSERVICE']._serialized_start=1663
-  _globals['_WALLETSERVICE']._serialized_end=2072
+  _globals['_TRANSFER']._serialized_end=298
+  _globals['_RECEIPT']._serialized_start=301
+  _globals['_RECEIPT']._serialized_end=572
+  _globals['_DEBITREQUEST']._serialized_start=574
+  _globals['_DEBITREQUEST']._serialized_end=674
+  _globals['_DEBITRESPONSE']._serialized_start=676
+  _globals['_DEBITRESPONSE']._serialized_end=732
+  _globals['_CREDITREQUEST']._serialized_start=734
+  _globals['_CREDITREQUEST']._serialized_end=812
+  _globals['_CREDITRESPONSE']._serialized_start=814
+  _globals['_CREDITRESPONSE']._serialized_end=871
+  _globals['_ROLLBACKREQUEST']._serialized_start=873
+  _globals['_ROLLBACKREQUEST']._serialized_end=953
+  _globals['_ROLLBACKRESPONSE']._serialized_start=955
+  _globals['_ROLLBACKRESPONSE']._serialized_end=1014
+  _globals['_GETTRANSACTIONREQUEST']._serialized_start=1016
+  _globals['_GETTRANSACTIONREQUEST']._serialized_end=1097
+  _globals['_GETTRANSACTIONRESPONSE']._serialized_start=1099
+  _globals['_GETTRANSACTIONRESPONSE']._serialized_end=1164
+  _globals['_GETBALANCEREQUEST']._serialized_start=1166
+  _globals['_GETBALANCEREQUEST']._serialized_end=1237
+  _globals['_GETBALANCERESPONSE']._serialized_start=1239
+  _globals['_GETBALANCERESPONSE']._serialized_end=1316
+  _globals['_WALLETSERVICE']._serialized_start=1750
+  _globals['_WALLETSERVICE']._serialized_end=2159
 # @@protoc_insertion_point(module_scope)

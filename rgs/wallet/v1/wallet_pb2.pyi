@@ -44,10 +44,17 @@ class _TransferPurposeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Trans
     """Debit: the opening bets of a round, or one bet placed inside it."""
     TRANSFER_PURPOSE_RETURN: _TransferPurpose.ValueType  # 4
     """Credit: what a round returns, stakes included. 0 is allowed, and shows that the round has ended."""
+    TRANSFER_PURPOSE_FREE_BET: _TransferPurpose.ValueType  # 5
+    """Debit: the campaign pays the ante of a round, and the blind beside it. The wallet refuses a free bet that it has not
+    granted, or that was used before.
+    """
+    TRANSFER_PURPOSE_FREE_BET_RETURN: _TransferPurpose.ValueType  # 6
+    """Credit: the granted stakes that the round returned go back to the campaign. 0 is allowed: nothing came back."""
 
 class TransferPurpose(_TransferPurpose, metaclass=_TransferPurposeEnumTypeWrapper):
     """What a transfer is for. PURCHASE and PAYOUT belong to the participation model, where a round moves no money of the
-    wallet; BET and RETURN to the seamless mode, where each bet is debited and each return credited.
+    wallet; BET and RETURN to the seamless mode, where each bet is debited and each return credited. FREE_BET and
+    FREE_BET_RETURN move money of a campaign of the operator, and nothing on the player's account.
     """
 
 TRANSFER_PURPOSE_UNSPECIFIED: TransferPurpose.ValueType  # 0
@@ -59,6 +66,12 @@ TRANSFER_PURPOSE_BET: TransferPurpose.ValueType  # 3
 """Debit: the opening bets of a round, or one bet placed inside it."""
 TRANSFER_PURPOSE_RETURN: TransferPurpose.ValueType  # 4
 """Credit: what a round returns, stakes included. 0 is allowed, and shows that the round has ended."""
+TRANSFER_PURPOSE_FREE_BET: TransferPurpose.ValueType  # 5
+"""Debit: the campaign pays the ante of a round, and the blind beside it. The wallet refuses a free bet that it has not
+granted, or that was used before.
+"""
+TRANSFER_PURPOSE_FREE_BET_RETURN: TransferPurpose.ValueType  # 6
+"""Credit: the granted stakes that the round returned go back to the campaign. 0 is allowed: nothing came back."""
 Global___TransferPurpose: _TypeAlias = TransferPurpose  # noqa: Y015
 
 class _TransactionStatus:
@@ -105,6 +118,7 @@ class Transfer(_message.Message):
     REFERENCE_FIELD_NUMBER: _builtins.int
     PURPOSE_FIELD_NUMBER: _builtins.int
     ROUND_REFERENCE_FIELD_NUMBER: _builtins.int
+    FREE_BET_FIELD_NUMBER: _builtins.int
     transaction_id: _builtins.str
     """ULID (26 characters), made by the game server, unique within the operator. It never changes over retries."""
     operator: _builtins.str
@@ -121,13 +135,17 @@ class Transfer(_message.Message):
     """
     reference: _builtins.str
     """What it belongs to. PURCHASE and PAYOUT: the game server's id of the participation, the same for all its purchases
-    and its payout. BET and RETURN: the game server's id of the session. 1 to 64 of A-Z a-z 0-9 . _ : -; in practice a
+    and its payout. The other purposes: the game server's id of the session. 1 to 64 of A-Z a-z 0-9 . _ : -; in practice a
     ULID. For people and for reconciliation; a wallet needs to know nothing of it beforehand.
     """
     purpose: Global___TransferPurpose.ValueType
     """What it is for."""
     round_reference: _builtins.str
-    """BET and RETURN: the game server's id of the round (as `reference` in form). Empty for PURCHASE and PAYOUT."""
+    """The game server's id of the round (as `reference` in form). Empty for PURCHASE and PAYOUT."""
+    free_bet: _builtins.str
+    """FREE_BET and FREE_BET_RETURN: `campaign:grant_id`, as `reference` in form; grant_id is the game server's id of the
+    free bet (GrantFreeBets). Else empty.
+    """
     def __init__(
         self,
         *,
@@ -139,10 +157,11 @@ class Transfer(_message.Message):
         reference: _builtins.str = ...,
         purpose: Global___TransferPurpose.ValueType = ...,
         round_reference: _builtins.str = ...,
+        free_bet: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount_minor", b"amount_minor", "currency", b"currency", "operator", b"operator", "player", b"player", "purpose", b"purpose", "reference", b"reference", "round_reference", b"round_reference", "transaction_id", b"transaction_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount_minor", b"amount_minor", "currency", b"currency", "free_bet", b"free_bet", "operator", b"operator", "player", b"player", "purpose", b"purpose", "reference", b"reference", "round_reference", b"round_reference", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -47,8 +47,9 @@ class ApiClient:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def open_request(self, **changes: Any) -> session_pb2.OpenSessionRequest:
-        given = {"game": "uth-solo", "player": self.player, "currency": "EUR", "operator_reference": "ref-1"}
-        return session_pb2.OpenSessionRequest(**{"request_id": request_id(), **given, **changes})
+        given = {"game": "uth-solo", "player": self.player, "currency": "EUR"}
+        named = {"request_id": request_id(), "operator_reference": f"ref-{next(_numbers)}"}
+        return session_pb2.OpenSessionRequest(**{**named, **given, **changes})
 
     def buy_request(self, **changes: Any) -> session_pb2.BuyParticipationRequest:
         given = {"session_id": self.session_id, "purchase_no": 1, "amount_minor": BOUGHT_MINOR}
@@ -99,6 +100,13 @@ class ApiClient:
 
     def seen(self, response: Any) -> None:
         self.round_id, self.round_version = response.round.round_id, response.round.round_version
+
+
+async def no_update(stream: Any) -> Any:
+    """What comes next on a Play stream besides updates: an answer, a notice, the end."""
+    while (response := await stream.read()) is not grpc.aio.EOF and response.WhichOneof("response") == "update":
+        pass
+    return response
 
 
 async def health(channel: grpc.aio.Channel, service: str) -> bytes:

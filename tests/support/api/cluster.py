@@ -107,7 +107,7 @@ class Table:
 
     async def sit(self, amount_minor: int = 50_000) -> Table:
         """Open at the first server, buy at the last."""
-        opened = await self.sessions[0].OpenSession(REQUESTS.open("uth-solo", self.player, "EUR", "ref-1"))
+        opened = await self.sessions[0].OpenSession(REQUESTS.open("uth-solo", self.player, "EUR", request_id()))
         self.session = opened.session
         self.session = (await self.sessions[-1].BuyParticipation(self.purchase(amount_minor))).session
         return self

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import AsyncMock, Mock, patch
 
 import grpc
 from google.rpc.error_details_pb2 import ErrorInfo
@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 import rgs.node.server
 from rgs.api import catalog, play
 from rgs.api.auth import Gate
-from rgs.api.calls import Calls, Methods, Unary
+from rgs.api.calls import Calls, Duplex, Unary
 from rgs.api.endpoint import Endpoint, Tls
 from rgs.api.quotas import PartyLimits
 from rgs.integrity.manifest import Manifest, make_manifest
@@ -40,6 +40,7 @@ from rgs.node.server import Server
 from rgs.node.tls_identity import read_certificate
 from rgs.service.callers import Caller, Role
 from rgs.service.play.notices import Notices
+from rgs.service.play.updates import Updates
 from rgs.store.address import PostgresAddress
 from rgs.store.interface import Parties, PartyRow
 from rgs.store.opening import open_parties
@@ -115,6 +116,7 @@ class Small:
     clock: ShiftedClock
     channel: grpc.aio.Channel
     notices: Notices
+    updates: Updates
     logs: list[Any] = field(default_factory=list)
 
     def unary(self, path: str) -> Any:
@@ -144,7 +146,7 @@ async def versions(_caller: Caller, message: Any) -> bytes:
     return response.SerializeToString()
 
 
-def methods(**answers: Answer) -> Methods:
+def methods(**answers: Answer) -> dict[str, Unary[Any]]:
     kinds = {
         "StartRound": play_pb2.StartRoundRequest,
         "Act": play_pb2.ActRequest,
@@ -154,7 +156,14 @@ def methods(**answers: Answer) -> Methods:
 
 
 @contextlib.asynccontextmanager
-async def small(*, grace_s: float = 5, limits: PartyLimits = PartyLimits(), **answers: Answer) -> AsyncIterator[Small]:  # noqa: B008
+async def small(
+    *,
+    grace_s: float = 5,
+    limits: PartyLimits = PartyLimits(),  # noqa: B008
+    update: bytes = b"",
+    **answers: Answer,
+) -> AsyncIterator[Small]:
+    """`update` is what every update looks like."""
     rows = [
         PartyRow(fingerprint_of(issued.certificate), party, "operator", "demo", 0, None)
         for party, issued in (("op1", operator_certificate()), ("op2", other_certificate()))
@@ -163,23 +172,28 @@ async def small(*, grace_s: float = 5, limits: PartyLimits = PartyLimits(), **an
     gate = Gate(parties, clock, read_certificate)
     await gate.refresh()
     calls, notices = Calls(gate, clock, ENCODER.act, limits=limits), Notices()
+    session = AsyncMock(return_value=(Mock(open_round=Mock(), **{"session.version": 1}), b""))
+    updates, unary = Updates(store=Mock(), session=session, view=Mock()), methods(**answers)
+
+    def stream(calls: Calls) -> play.PlayStream:
+        return play.PlayStream(calls, unary, notices, updates, lambda _: update)
+
     tls = Tls(server_certificate().key_pem, server_certificate().certificate_pem, authority().certificate_pem)
     endpoint = Endpoint(
         listen="127.0.0.1:0",
         tls=tls,
         calls=calls,
         services={
-            play.SERVICE: methods(**answers),
+            play.SERVICE: {**unary, play.STREAM: Duplex(lambda calls, _: stream(calls).method())},
             catalog.SERVICE: {"ListGames": Unary(catalog_pb2.ListGamesRequest, nothing)},
         },
-        notices=notices,
         with_reflection=True,
     )
     with capture_logs() as logs:
         await endpoint.start()
         channel = channel_of(endpoint.port, operator_certificate())
         try:
-            yield Small(endpoint, calls, gate, parties, clock, channel, notices, logs)
+            yield Small(endpoint, calls, gate, parties, clock, channel, notices, updates, logs)
         finally:
             await channel.close()
             await endpoint.stop(grace_s)

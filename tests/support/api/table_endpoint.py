@@ -26,7 +26,6 @@ from rgs.node.clock import SystemClock
 from rgs.node.pki import Issued, fingerprint_of, issue_client
 from rgs.node.tls_identity import read_certificate
 from rgs.service.callers import Caller, Reply, Role
-from rgs.service.play.notices import Notices
 from rgs.service.tables.feed import Feed
 from rgs.store.interface import PartyRow
 from rgs.v1 import table_pb2
@@ -209,7 +208,6 @@ async def listening(
         tls=Tls(server_certificate().key_pem, server_certificate().certificate_pem, authority().certificate_pem),
         calls=calls,
         services=methods,
-        notices=Notices(),
         with_reflection=False,
     )
     with capture_logs():

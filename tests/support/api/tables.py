@@ -63,7 +63,7 @@ def table_view(**changes: Any) -> TableView:
 
 
 def seat_view(nth: int = 1, **changes: Any) -> SeatView:
-    view = SeatView(session_id(nth), TABLE, 0, 1, 1, (("ante", 100),), 100, None)
+    view = SeatView(session_id(nth), TABLE, 0, 1, 1, (("ante", 100),), 100, None, "RS-1", "RP-1")
     return replace(view, **changes)
 
 

@@ -19,7 +19,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from google.rpc.status_pb2 import Status
 
-from rgs.api import audit, play, reconciliation, table
+from rgs.api import audit, play, reconciliation, report, table
 from rgs.api.auth import Gate
 from rgs.api.calls import Calls, Methods
 from rgs.api.endpoint import Endpoint, Tls
@@ -42,7 +42,18 @@ from rgs.service.reconciliation.runs import ReconciliationRuns
 from rgs.service.reconciliation.submissions import Submissions
 from rgs.store.interface import PartyRow
 from rgs.store.sqlite.store import connect
-from rgs.v1 import admin_pb2, audit_pb2, catalog_pb2, history_pb2, play_pb2, reconciliation_pb2, session_pb2, table_pb2
+from rgs.v1 import (
+    admin_pb2,
+    audit_pb2,
+    catalog_pb2,
+    history_pb2,
+    play_pb2,
+    reconciliation_pb2,
+    report_pb2,
+    session_pb2,
+    support_pb2,
+    table_pb2,
+)
 from tests.support.api.harness import authority, channel_of, entropy, reason_in, server_certificate
 from tests.support.clocks import NOW_MS, ManualClock
 from tests.support.service.harness import NODE_KEY, ServiceHarness, key_bundle
@@ -55,12 +66,24 @@ PARTIES = {
     "auditor-1": Role.AUDITOR,
     "regulator-1": Role.REGULATOR,
     "lab-1": Role.LAB,
+    "support-1": Role.SUPPORT,
     "admin-1": Role.ADMIN,
     "admin-2": Role.ADMIN,
 }
 STRANGER = "stranger"
 """Has a certificate of the authority that stands in no list."""
-MODULES = (catalog_pb2, session_pb2, play_pb2, history_pb2, audit_pb2, admin_pb2, reconciliation_pb2, table_pb2)
+MODULES = (
+    catalog_pb2,
+    session_pb2,
+    play_pb2,
+    history_pb2,
+    report_pb2,
+    support_pb2,
+    audit_pb2,
+    admin_pb2,
+    reconciliation_pb2,
+    table_pb2,
+)
 SERVICES = [
     module.DESCRIPTOR.services_by_name[name] for module in MODULES for name in module.DESCRIPTOR.services_by_name
 ]
@@ -69,7 +92,10 @@ REQUESTS: dict[str, Any] = {
 }
 """Every method of the contract and the descriptor of its request."""
 STREAM = play.STREAM_NAME
-FOLLOWED = f"{audit.SERVICE}/StreamEntries"
+FOLLOWED: dict[str, Any] = {
+    f"{audit.SERVICE}/StreamEntries": audit_pb2.StreamEntriesRequest,
+    f"{report.SERVICE}/WatchFinals": report_pb2.WatchFinalsRequest,
+}
 WATCH = f"{table.SERVICE}/Watch"
 WATCHED = {WATCH, f"{table.SERVICE}/WatchSeat", f"{table.SERVICE}/WatchLobby"}
 TAKES_STREAM, GIVES_STREAM = (
@@ -138,7 +164,6 @@ class Wire:
             tls=Tls(server_certificate().key_pem, server_certificate().certificate_pem, authority().certificate_pem),
             calls=self.calls,
             services=methods,
-            notices=services.notices,
             with_reflection=False,
         )
         self._channels: dict[str, grpc.aio.Channel] = {}
@@ -233,9 +258,9 @@ def _follows_s(method: str, data: bytes) -> float | None:
     """How long to read a stream that goes on for as long as somebody reads it; None for one that ends."""
     if method in WATCHED:
         return 0.1
-    if method == FOLLOWED:
+    if method in FOLLOWED:
         with contextlib.suppress(DecodeError):
-            return 1 if audit_pb2.StreamEntriesRequest.FromString(data).follow else None
+            return 1 if FOLLOWED[method].FromString(data).follow else None
     return None
 
 

@@ -55,6 +55,14 @@ SUBJECTS: list[dict[str, Any]] = [
     {**_NOBODY, "scope": 4, "operator": Known("operator"), "player": Known("player")},
 ]
 """What a switch of each scope has to name."""
+_LISTED = dict.fromkeys(("player", "game", "session_id", "game_code", "operator_reference", "first_day", "last_day"))
+ROUNDS: list[dict[str, Any]] = [
+    {**_LISTED, "player": Known("player"), "game": Known("game", 1), "last_day": Known("last_day", 1)},
+    {**_LISTED, "session_id": Known("session_id", 1)},
+    {**_LISTED, "operator_reference": Known("operator_reference", 1)},
+    {**_LISTED, "game_code": "#10:00:00", "first_day": Known("first_day", 1), "last_day": Known("last_day", 1)},
+]
+"""What a list of rounds may be of."""
 
 extremes = st.sampled_from(
     [0, 1, -1, 2, 99, 100, 101, 5_000, 10**15, 10**15 + 1, INT64 - 1, -INT64, INT64 >> 1, 1 << 53]
@@ -138,6 +146,8 @@ def steps(draw: Any) -> Step | Repeat:
     fields = draw(message(REQUESTS[method]))
     if method.endswith("/SetSwitch") and draw(st.booleans()):
         fields = {**fields, **draw(st.sampled_from(SUBJECTS))}
+    if method.endswith("/ListRounds") and draw(st.booleans()):
+        fields = {**fields, **draw(st.sampled_from(ROUNDS))}
     return Step(party, method, fields, draw(mutations))
 
 

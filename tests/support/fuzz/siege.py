@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
 from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
@@ -23,7 +24,7 @@ from rgs.core.tlog.note import parse_note
 from rgs.node.pki import fingerprint_of
 from rgs.tlog.directory import LogDirectory
 from rgs.tlog.sequencer import Sequencer
-from rgs.v1 import admin_pb2, common_pb2, play_pb2, reconciliation_pb2, session_pb2, table_pb2
+from rgs.v1 import admin_pb2, common_pb2, free_bet_pb2, play_pb2, reconciliation_pb2, session_pb2, table_pb2
 from tests.support.api.wired import STRANGER, STREAM, WATCH, Money, Till, Wire, certificate
 from tests.support.fuzz.messages import Repeat, Step, bytes_of
 from tests.support.fuzz.table_besieged import TABLE, TABLE_ADMIN, TABLE_NAME, BesiegedTable
@@ -31,7 +32,9 @@ from tests.support.service.harness import ACCOUNT_MINOR, KEK, NODE_KEY, key_bund
 from tests.support.service.leaks import dressed
 from tests.support.service.oracles import verify_books
 
-ADMIN, AUDIT, PLAY, SESSION = (f"rgs.v1.{name}Service/" for name in ("Admin", "Audit", "Play", "Session"))
+ADMIN, AUDIT, FREE_BET, PLAY, SESSION = (
+    f"rgs.v1.{name}Service/" for name in ("Admin", "Audit", "FreeBet", "Play", "Session")
+)
 REFUSALS = {
     code.value[0]
     for code in (
@@ -48,6 +51,10 @@ REFUSALS = {
     )
 }
 """How a call may end while nothing is broken: never INTERNAL, UNKNOWN, DATA_LOSS, and never UNAVAILABLE."""
+ANSWER_S = 20
+"""How long a call may take. It is far more than any needs, on a machine that does much else."""
+LISTS = {f"{SESSION}ListSessions", "rgs.v1.HistoryService/ListRounds", "rgs.v1.SupportService/ListSupportRounds"}
+"""Lists in which a reference or a session stands alone."""
 MOVES = {f"{SESSION}BuyParticipation", f"{SESSION}EndParticipation", f"{PLAY}StartRound", f"{PLAY}Act", STREAM}
 """What may move the money of a session of the caller's; opening and closing move none."""
 LOOKED_AT = {f"{TABLE_ADMIN}ConfigureTable", f"{TABLE}PlaceBets", f"{TABLE}Decide", f"{TABLE}Leave", WATCH}
@@ -127,8 +134,10 @@ class Siege:
             assert round_ is not None
             opened = self.wire.harness.services.decks.open(round_)
             self._secrets += [opened.salt, opened.transcript]
+        granted = await self._grant("op-1", idle.player)
         await self.wire.harness.settle()
         await self.log.work()
+        await self.wire.harness.services.finals_list.poll()
         shard = next((self.folder / "log").glob("*/checkpoint")).parent
         published = parse_checkpoint(parse_note(LogDirectory(shard).checkpoint()).text)
         self._size = published.size
@@ -140,12 +149,13 @@ class Siege:
             "game": ["uth-solo", "casino-holdem", "uth-lugano"],
             "ruleset_id": ["uth-solo", "casino-holdem"],
             "currency": ["EUR"],
-            "operator_reference": ["ref:1"],
+            "operator_reference": [f"ref:{self._counted}", views[0].operator_reference],
             "session_token": ["the operator's own token"],
             "close_out": [False, True],
             "instance": [self.wire.harness.instance.name],
             "reason": ["INSPECTED", "DECK_UNRECOVERABLE"],
             "code": ["STUCK"],
+            "text": [views[0].player, views[0].session_id, views[0].operator_reference],
             "kind": ["round_opening", "round_final", "stages", "held"],
             "subject": [views[0].session_id, "op-1"],
             "name": ["clock", "store", "rng"],
@@ -159,12 +169,28 @@ class Siege:
             "origin": [published.origin, "", "log.example/2020h1"],
             "bet": ["ante", "trips", "blind"],
             "table": ["", TABLE_NAME],
+            "free_bet": ["", granted, ""],
+            "grant_id": [granted],
+            "campaign": ["spring"],
+            "mode": [0, 1],
+            "language": ["it", "en"],
+            "return_url": ["", "https://casino.example/"],
+            "launch_token": ["", "", "A" * 43],
         }
+
+    async def _grant(self, party: str, player: str) -> str:
+        """The id of a free bet."""
+        request = free_bet_pb2.GrantFreeBetsRequest(
+            request_id=self._request_id(0), player=player, game="uth-solo", currency="EUR", campaign="spring",
+            stake_minor=100, count=1, expiry_time=Timestamp(seconds=self.wire.harness.clock.now_ms() // 1000 + 3_600),
+        )  # fmt: skip
+        data = await self.wire.ask(party, f"{FREE_BET}GrantFreeBets", request)
+        return free_bet_pb2.GrantFreeBetsResponse.FromString(data).free_bets[0].grant_id
 
     async def _seat(self, party: str, player: str, *, start: bool) -> tuple[Any, bytes]:
         wire = self.wire
         opening = session_pb2.OpenSessionRequest(
-            request_id=self._request_id(0), game="uth-solo", player=player, currency="EUR", operator_reference="ref:1"
+            request_id=self._request_id(0), game="uth-solo", player=player, currency="EUR", operator_reference=player
         )
         data = await wire.ask(party, f"{SESSION}OpenSession", opening)
         session_id = session_pb2.OpenSessionResponse.FromString(data).session.session_id
@@ -205,6 +231,9 @@ class Siege:
             "amount_minor": 100,
             "action": 1,
             "scope": 1 + nth % 4,
+            "count": 1 + nth % 3,
+            "min_minor": 20,
+            "max_minor": 100_000,
             "statement_no": 1 + nth,
             "page_size": nth,
             "old_size": nth,
@@ -215,18 +244,24 @@ class Siege:
             "duration_ms": 3_600_000,
         }
         match field:
+            case "operator_reference" | "session_id" if not nth and method in LISTS:
+                return None  # each stands alone, or not at all
             case "request_id":
                 return self._request_id(nth)
             case "round_ids":
                 return self._known["round_id"][: 1 + nth]
             case "bets":
                 return [{"bet": "ante", "amount_minor": 100}]
+            case "bet_limits":
+                return [{"bet": "ante", "min_minor": 20, "max_minor": 100_000}] if nth % 2 else None
             case "follow" | "limits" | "hash" | "first_no" | "last_no" | "date" | "game_code":
                 return None
-            case "enabled" | "open_only" | "removed_too":
+            case "dry_run" | "enabled" | "open_only" | "removed_too":
                 return bool(nth % 2)
             case "embedded_regulator":
                 return True
+            case "expiry_time":
+                return {"seconds": self.wire.harness.clock.now_ms() // 1000 + 3_600}
             case "header":
                 return {"request_id": self._request_id(nth), "first_day": "2026-11-21", "last_day": "2026-11-21"}
         if field in numbers:
@@ -255,7 +290,10 @@ class Siege:
             party, method, data, expected = self.accepted[step.nth % len(self.accepted)]
         else:
             party, method, data = step.party, step.method, bytes_of(step, self.known)
-        status, got = await asyncio.wait_for(self.wire.call(party, method, data), 20)
+        try:
+            status, got = await asyncio.wait_for(self.wire.call(party, method, data), ANSWER_S)
+        except TimeoutError:
+            raise AssertionError(f"no answer within {ANSWER_S} s: {party} {method} {data.hex()}") from None
         await self.wire.harness.tables.dealer.stop()  # what it has begun comes to its end
         kinds: dict[str, Any] = {STREAM: play_pb2.PlayResponse, WATCH: table_pb2.WatchResponse}
         in_band = [kinds[method].FromString(part) for part in got] if method in kinds else []
@@ -308,8 +346,10 @@ class Siege:
 def _is_kept(method: str, data: bytes) -> bool:
     """Whether the same bytes have the same answer for ever: calls under a request id, alone, that tell nothing new."""
     name = method.split("/")[1]
-    newer = ("Get", "List", "Watch", "Export", "ProposeVoid", "ApproveVoid", "VoidTableRound", "ConfigureTable", "Say")
-    return method != STREAM and not name.startswith(newer)
+    reads = ("Get", "List", "Watch", "Stream", "Export", "Explain", "Find")
+    newer = (*reads, "ProposeVoid", "ApproveVoid", "VoidTableRound", "ConfigureTable", "Say")
+    shown_anew = ("CreateLaunch", "GrantFreeBets")  # a repeat has a new token; the grants are shown as they stand now
+    return method != STREAM and not name.startswith(newer + shown_anew)
 
 
 class Complaints(logging.Handler):

@@ -44,7 +44,7 @@ class BesiegedTable:
             game=self._evening.config.ruleset_id,
             player=player,
             currency="EUR",
-            operator_reference="ref:1",
+            operator_reference=player,
             table=TABLE_NAME,
         )
         data = await self._ask("Session", "OpenSession", opening)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import grpc
 
 from rgs.node.config import Config
 from rgs.node.pki import load_issued
+from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -27,9 +27,7 @@ class Service:
     def __init__(self, config: Config, log: Path, workers: int) -> None:
         self.config = config
         self.log = log
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        (self.port,) = free_ports(1)
         command = [sys.executable, "-m", "rgs", "serve", "--home", str(config.home), "--workers", str(workers)]
         with log.open("ab") as said:
             self.process = subprocess.Popen(

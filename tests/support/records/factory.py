@@ -20,13 +20,13 @@ from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.rounds import SERVER_PARTY, outcome_object, rules_object, settlement_objects
 from rgs.core.rulesets import load_ruleset
 from rgs.core.statements import (
-    KINDS,
     Ed25519Signer,
     ExportLine,
     commitment_of,
     first_actions_hash,
     format_canonical,
     format_line,
+    kind_of,
     leaf_hash,
     next_actions_hash,
     private_hash,
@@ -38,6 +38,7 @@ from rgs.core.tlog.merkle import inclusion_path, root_of
 from rgs.core.tlog.merkle import leaf_hash as merkle_leaf
 from rng.shuffle import PROCEDURE, transcript_to_deck
 from tests.support.records.parts import Round, SessionRecord, Worker
+from tests.support.records.parts import join as join  # noqa: PLC0414 - offered here too
 from tests.support.seeded import Bytes
 
 Body = dict[str, Any]
@@ -109,7 +110,7 @@ class RecordFactory:
         body.setdefault("time", self.now())
         if self._lie is not None:
             self._lie(kind, self._count[kind], body)
-        return self._sealing(KINDS[kind].payload_type, format_canonical(body), signer)
+        return self._sealing(kind_of(kind, body).payload_type, format_canonical(body), signer)
 
     def key_statement(self, signer: Ed25519Signer, kind: str, body: Body) -> bytes:
         envelope = self.seal(signer, kind, body)
@@ -216,12 +217,14 @@ class RecordFactory:
         table: str = "",
         player: SessionRecord | None = None,
         seamless: bool = False,
+        demo: bool = False,
+        bet_limits: Sequence[Body] = (),
     ) -> SessionRecord:
         """A new session, or (nobody honest does that) a session_open in the session of `player`."""
         rules, law = load_ruleset(ruleset), load_jurisdiction(jurisdiction, self.law_version)
-        player = player or SessionRecord(self.ulid(), rules, table, self.ulid())
+        player = player or SessionRecord(self.ulid(), rules, table, self.ulid(), is_demo=demo)
         body = {
-            "currency": law.currency,
+            "currency": next(iter(law.currencies)),
             "jurisdiction": rules_object(law),
             "operator": "operator-1",
             "ruleset": rules_object(rules),
@@ -233,8 +236,9 @@ class RecordFactory:
             "regulator": "test-regulator" if law.test_regulator_allowed else "regulator",
             "regulator_session_id": self._tables.setdefault(table, self.id16("M")) if table else self.id16("M"),
         }
-        if seamless:
-            body["funding"], block = "seamless", {"player": "p-1"}
+        block = {"player": "p-1"} if seamless or demo else block
+        body |= {"funding": "seamless"} if seamless else {"mode": "demo", "test_regulator": False} if demo else {}
+        body |= {"bet_limits": [dict(one) for one in bet_limits]} if bet_limits else {}
         self.link(worker, player, "session_open", body, block)
         return player
 
@@ -250,11 +254,14 @@ class RecordFactory:
             "participation_id": player.participation_id,
             "purchase_no": str(player.purchase_no),
         }
-        player.regulator_participation_id = player.regulator_participation_id or self.id16("N")
+        if not player.is_demo:
+            player.regulator_participation_id = player.regulator_participation_id or self.id16("N")
         return self.link(worker, player, "purchase", body, self._moved(player))
 
     def _moved(self, player: SessionRecord) -> Body:
-        """What stands beside a transfer of money: whose right it is for, and which transaction of the wallet."""
+        """What stands beside a transfer: whose right it is for, and which transaction of the wallet; or why not."""
+        if player.is_demo:
+            return {"reason": "PLAY_MONEY"}
         named = player.regulator_participation_id or self.id16("N")
         return {"regulator_participation_id": named, "wallet_transaction_id": self.id16("W")}
 
@@ -264,9 +271,9 @@ class RecordFactory:
             "bought_minor": str(player.bought),
             "paid_out_minor": str(paid_out),
             "participation_id": player.participation_id,
-            "returned_minor": str(player.returned),
+            "returned_minor": str(player.returned - player.reclaimed),
             "rounds": str(player.round_no),
-            "staked_minor": str(player.staked),
+            "staked_minor": str(player.staked - player.granted),
         }
         player.paid_out = paid_out
         return self.link(worker, player, "participation_end", body, self._moved(player))
@@ -491,8 +498,3 @@ class RecordFactory:
 
     def keys(self) -> bytes:
         return format_key_bundle(self.bundle)
-
-
-def join(lines: Sequence[bytes]) -> bytes:
-    """An export file of these lines."""
-    return b"".join(line + b"\n" for line in lines)

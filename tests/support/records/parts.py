@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,17 +53,26 @@ class SessionRecord:
     staked: int = 0
     returned: int = 0
     paid_out: int = 0
+    granted: int = 0
+    reclaimed: int = 0
+    """What campaigns paid for free bets, and what of it went back."""
     second: str = ""
     starts: int = 0
     funds: int | None = None
     regulator_participation_id: str = ""
     round: Round | None = None
+    is_demo: bool = False
 
     @property
     def balance(self) -> int:
-        return self.bought - self.staked + self.returned - self.paid_out
+        return self.bought + self.granted - self.staked + self.returned - self.reclaimed - self.paid_out
 
     def named(self) -> dict[str, str]:
         """The open round, as events name it."""
         assert self.round is not None
         return {"round_id": self.round.round_id, "session_id": self.session_id}
+
+
+def join(lines: Sequence[bytes]) -> bytes:
+    """An export file of these lines."""
+    return b"".join(line + b"\n" for line in lines)

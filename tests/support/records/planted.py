@@ -49,6 +49,8 @@ from tests.support.records.lying import (
     void_and_round,
     windowed,
 )
+from tests.support.records.planted_demo import SECOND
+from tests.support.records.planted_grants import GRANTS
 from tests.support.records.planted_ids import BOOTS, DRAWS, IDS, PARTIES, TIMES
 from tests.support.records.planted_voids import VOIDS
 from tests.support.records.ready_made import small_factory
@@ -412,6 +414,6 @@ BETS = (
 
 PLANTED = (
     *(Planted(name, check, partial(small_factory, lie_at(kind, nth, lie))) for name, check, kind, nth, lie in SMALL),
-    *ROUND, *TABLE, *VOIDS, *ORDERS, *INSTANCES, *KEYS, *BETS, *IDS, *PARTIES, *TIMES, *BOOTS, *DRAWS,
+    *ROUND, *TABLE, *VOIDS, *ORDERS, *INSTANCES, *KEYS, *BETS, *IDS, *PARTIES, *TIMES, *BOOTS, *DRAWS, *GRANTS, *SECOND,
 )  # fmt: skip
 """Every planted fault."""

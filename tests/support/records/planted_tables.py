@@ -14,6 +14,7 @@ from tests.support.records import table_ends as ends
 from tests.support.records import table_lies as lies
 from tests.support.records.lies import OTHER_ULID, RULES_OF_NOBODY, Change, Planted, Z, add, drop, lie_at, put, swap
 from tests.support.records.lying import limits
+from tests.support.records.planted_table_grants import SEAT_GRANTS
 from tests.support.records.table_lies import BOXES, LUGANO, SHARED, both, in_cut, later, lie_in, of_void, story
 from tests.support.records.table_stories import cut, played, undealt
 
@@ -366,4 +367,4 @@ VOIDS = (
     ),
 )
 
-PLANTED_AT_TABLES = (*CHAIN, *RULES, *DEAL, *WINDOWS, *EARLY, *SEATS, *CARDS, *SEAT_LINKS, *VOIDS)
+PLANTED_AT_TABLES = (*CHAIN, *RULES, *DEAL, *WINDOWS, *EARLY, *SEATS, *CARDS, *SEAT_LINKS, *VOIDS, *SEAT_GRANTS)

@@ -37,7 +37,7 @@ class TableDay:
 
 def seated(ruleset: str = "uth-online", players: int = 3, *, seed: str = "table", lie: Lie | None = None) -> TableDay:
     """Players at a table who have bought, before the first round."""
-    factory = RecordFactory(seed, lie=lie, law_version=None)
+    factory = RecordFactory(seed, lie=lie, law_version=2)
     workers = factory.start("rgs-1"), factory.start("rgs-2", "node-2")
     table = TableRecord(factory, "table-1", ruleset)
     seats = [factory.open(workers[0], ruleset, table="table-1") for _ in range(players)]

@@ -73,11 +73,12 @@ def begun(
     early_close: bool = False,
     jurisdiction: str = "demo",
     of_session: Mapping[str, str] | None = None,
+    law_version: int | None = 2,
 ) -> Story:
     """A table with its players; `of_session` has what the sessions name instead of the table's ruleset and
     jurisdiction.
     """
-    factory = RecordFactory("tables", lie=lie, law_version=None)
+    factory = RecordFactory("tables", lie=lie, law_version=law_version)
     one, two = factory.start("rgs-1"), factory.start("rgs-2", "node-2")
     table = TableRecord(factory, "table-1", ruleset, jurisdiction, early_close)
     said = {"ruleset": ruleset, "jurisdiction": jurisdiction, "table": "table-1", **(of_session or {})}

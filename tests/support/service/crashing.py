@@ -89,6 +89,7 @@ def serve_children(life: Callable[[dict[str, Any]], Coroutine[Any, Any, None]]) 
         pid = os.fork()
         if not pid:
             status = 1
+            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what it logs is no answer
             try:
                 _child(json.loads(line), life)
                 status = 0

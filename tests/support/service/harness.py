@@ -60,6 +60,7 @@ OPERATOR = Caller("op-1", Role.OPERATOR, "demo")
 ROOT_KEY = Ed25519Signer.from_seed(b"the root of a test server: 32 by")
 NODE_KEY = Ed25519Signer.from_seed(b"the node of a test server: 32 by")
 _REQUESTS = itertools.count(1)
+_REFERENCES = itertools.count(1)
 KEK = Kek(1, {1: bytes(range(32))})
 
 Request = OpenSession | BuyParticipation | StartRound | Act | EndParticipation | CloseSession
@@ -178,6 +179,11 @@ def sealed(body: dict[str, Any], signer: Signer) -> bytes:
     return seal_envelope(KINDS[body["kind"]].payload_type, format_canonical(body), signer)
 
 
+def new_reference() -> str:
+    """An operator's own id of a session that no other session of this process has."""
+    return f"ref:{next(_REFERENCES)}"
+
+
 class ServiceHarness:
     """One process of the server over a folder. The files are made where they are missing, taken up where they are.
 
@@ -195,6 +201,7 @@ class ServiceHarness:
         draws_in_flight_max: int = 1024,
         account_minor: int = ACCOUNT_MINOR,
         fundings: Mapping[str, Funding] | None = None,
+        games: GameCatalog | None = None,
         store: Store | None = None,
         parties: Parties | None = None,
     ) -> None:
@@ -221,7 +228,7 @@ class ServiceHarness:
         self.wallet = EmbeddedWallet(self.wallet_store, self.clock.now_ms)
         self.regulator = EmbeddedRegulator(self.regulator_store, self.instance.new_regulator_id, self.clock.now_ms)
         self.wallet_script, self.regulator_script = Script(WalletUnavailableError), Script(RegulatorUnavailableError)
-        self.books = GameCatalog(fundings)
+        self.books = games or GameCatalog(fundings)
         self.parties = parties or SqliteParties(path)
         self.software = ""
         self.surroundings = ""
@@ -254,6 +261,7 @@ class ServiceHarness:
         self.locks, self.operations, self.play = self.services.locks, self.services.operations, self.services.play
         self.tables = self.services.tables
         self.sessions, self.history = self.services.sessions, self.services.history
+        self.launches = self.services.launches
         self.reporting = self.services.reporting
         self.catalog, self.audit = self.services.catalog, self.services.audit
 

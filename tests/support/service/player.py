@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rgs.core.bet_limits import BetLimits
 from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.games.types import Action
+from rgs.core.sessions import Mode
 from rgs.core.views import SessionView
 from rgs.service.callers import Caller, Reply
 from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
-from tests.support.service.harness import OPERATOR, Request, ServiceHarness, read_reply
+from tests.support.service.harness import OPERATOR, Request, ServiceHarness, new_reference, read_reply
 
 Choose = Callable[[Sequence[str]], str]
 
@@ -67,7 +70,7 @@ class Player:
         return view
 
     def opening(self) -> OpenSession:
-        return OpenSession(self.harness.request_id(), self._game, self.name, "EUR", "ref:1")
+        return OpenSession(self.harness.request_id(), self._game, self.name, "EUR", new_reference())
 
     def purchase(self, amount_minor: int) -> BuyParticipation:
         return BuyParticipation(
@@ -141,3 +144,14 @@ async def refused(harness: ServiceHarness, player: Player, request: Request) -> 
         await harness.send(request, player.caller)
     assert not isinstance(result.value, UnavailableError)
     return result.value
+
+
+class Guest(Player):
+    """A player with play money, or with limits on his bets, or in another currency."""
+
+    bet_limits: BetLimits = ()
+    mode: Mode | None = Mode.DEMO
+    currency = "EUR"
+
+    def opening(self) -> OpenSession:
+        return replace(super().opening(), mode=self.mode, bet_limits=self.bet_limits, currency=self.currency)

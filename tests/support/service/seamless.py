@@ -13,7 +13,7 @@ from rgs.service.callers import Caller, Role
 from rgs.service.play.requests import OpenSession
 from rgs.store.sqlite.store import connect
 from rgs.store.wallet import WalletStore
-from tests.support.service.harness import ACCOUNT_MINOR, ServiceHarness, open_harness, read_statement
+from tests.support.service.harness import ACCOUNT_MINOR, ServiceHarness, new_reference, open_harness, read_statement
 from tests.support.service.oracles import replay, stored_statements, verify_numbers, verify_one_operation_a_request
 from tests.support.service.player import Player
 
@@ -31,7 +31,7 @@ class Better(Player):
         self.account_minor = harness._account_minor
 
     def opening(self) -> OpenSession:
-        return OpenSession(self.harness.request_id(), self._game, self.name, "GBP", "ref:1")
+        return OpenSession(self.harness.request_id(), self._game, self.name, "GBP", new_reference())
 
     async def open(self) -> Any:
         await self.fill()

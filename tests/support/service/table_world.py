@@ -70,6 +70,7 @@ class Guest(Sitter):
         super().__init__(evening, name, caller)
         self.sent: list[tuple[str, Any, Reply]] = []
         self.bought = 1
+        self._opening = asyncio.Lock()
 
     @property
     def is_seated(self) -> bool:
@@ -85,9 +86,12 @@ class Guest(Sitter):
         return reply
 
     async def enter(self, box: int) -> None:
-        """Sit down, with a session that has money."""
-        if not self.session_id:
-            await self.open()
+        """Sit down, with a session that has money. Who does so twice at a time has one session all the same: of two, one
+        would be forgotten with its seat.
+        """
+        async with self._opening:
+            if not self.session_id:
+                await self.open()
         await self.join(box)
 
     async def go(self) -> None:

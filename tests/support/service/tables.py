@@ -21,6 +21,7 @@ from rgs.service.tables.requests import Decide, Join, Leave, PlaceBets
 from tests.support.service.harness import (
     OPERATOR,
     ServiceHarness,
+    new_reference,
     plain_table_encode,
     read_reply,
 )
@@ -84,7 +85,7 @@ class Sitter:
         """Open a session at the table, and buy."""
         harness, evening = self.evening.harness, self.evening
         opening = OpenSession(
-            harness.request_id(), evening.config.ruleset_id, self.name, "EUR", "ref-1", table=evening.config.id
+            harness.request_id(), evening.config.ruleset_id, self.name, "EUR", new_reference(), table=evening.config.id
         )
         answer = read_reply(await harness.send(opening, self.caller))
         self.session_id = answer["session"]["session_id"]

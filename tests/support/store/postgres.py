@@ -14,7 +14,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import tempfile
@@ -22,6 +21,8 @@ import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+
+from tests.support.ports import free_ports
 
 PROGRAMS_SETTING = "RGS_TEST_POSTGRES_BIN"
 START_S = 30.0
@@ -80,20 +81,13 @@ def _run(program: Path, *arguments: str) -> None:
         raise NoServerError(f"{program.name} failed: {error.stderr.decode(errors='replace')[-400:]}") from None
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class Server:
     """One server, started and stopped any number of times over one data folder."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.data = folder / "data"
-        self.port = _free_port()
+        (self.port,) = free_ports(1)
         self.settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -78,7 +78,7 @@ def session(number: int, **fields: Any) -> Session:
         session_id=ulid(number),
         operator="op-1",
         player="anna",
-        operator_reference="ref",
+        operator_reference=f"ref-{number}",
         ruleset_id="uth-solo",
         jurisdiction_id="demo",
         currency="EUR",

@@ -290,3 +290,10 @@ async def test_a_call_that_is_cancelled_while_its_service_works_says_so(tmp_path
         await task
     (line,) = (json.loads(one) for one in written)
     assert (line["reason"], line["session_id"], line["round_id"]) == ("CANCELLED", SESSION, ROUND)
+
+
+def test_the_token_of_a_launch_is_no_id() -> None:
+    """It stands where other answers have the session: a line of the log takes an id only, and a token never is one."""
+    for token in ("A" * 43, "01M84PT71HSQH5WKMHXJ02GQ9B" + "A" * 17, "01M84PT71HSQH5WKMHXJ02GQ9B"):
+        answer = session_pb2.CreateLaunchResponse(launch_token=token).SerializeToString()
+        assert ids_of(answer) == ("", "")

@@ -24,10 +24,13 @@ from rgs.v1 import (
     admin_pb2,
     audit_pb2,
     catalog_pb2,
+    free_bet_pb2,
     history_pb2,
     play_pb2,
     reconciliation_pb2,
+    report_pb2,
     session_pb2,
+    support_pb2,
     table_pb2,
 )
 from tests.support.clocks import NOW_MS, ManualClock
@@ -91,12 +94,15 @@ class GateHarness:
 # --- roles ------------------------------------------------------------------------------------------------------------
 
 SERVICES = {
-    "CatalogService": (catalog_pb2, {"operator", "auditor", "regulator", "lab", "admin"}),
+    "CatalogService": (catalog_pb2, {"operator", "auditor", "regulator", "lab", "admin", "support"}),
     "SessionService": (session_pb2, {"operator"}),
     "PlayService": (play_pb2, {"operator"}),
     "TableService": (table_pb2, {"operator"}),
     "TableAdminService": (table_pb2, {"admin"}),
+    "FreeBetService": (free_bet_pb2, {"operator"}),
     "HistoryService": (history_pb2, {"operator", "auditor", "regulator"}),
+    "ReportService": (report_pb2, {"operator"}),
+    "SupportService": (support_pb2, {"support"}),
     "AuditService": (audit_pb2, {"operator", "auditor", "regulator", "lab"}),
     "AdminService": (admin_pb2, {"admin"}),
     "ReconciliationService": (reconciliation_pb2, {"operator", "auditor", "regulator", "admin"}),
@@ -104,6 +110,7 @@ SERVICES = {
 OVERSIGHT = {"admin", "auditor", "regulator"}
 OPERATOR, ADMIN = {"operator"}, {"admin"}
 OTHERWISE = {
+    "GetTerms": OPERATOR,
     "ListOpenRounds": OVERSIGHT | {"operator"},
     "ListPendingCredits": OVERSIGHT | {"operator"},
     **dict.fromkeys(("SubmitWalletStatement", "SubmitReceipts", "Countersign"), OPERATOR),

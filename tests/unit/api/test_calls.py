@@ -437,7 +437,7 @@ async def test_a_stopping_server_waits_by_its_own_count() -> None:
         for _ in range(2):
             await asyncio.sleep(0.1)
             assert not stopping.done()
-            harness.calls.end()
+            harness.calls.end("x.Service/Method", "OK", 0.0)
         await asyncio.wait_for(stopping, 2)
 
 
@@ -446,10 +446,10 @@ async def test_nothing_is_finished_while_something_is_under_way() -> None:
     await asyncio.wait_for(calls.finished(), 1)
     calls.begin()
     calls.begin()
-    calls.end()
+    calls.end("x.Service/Method", "OK", 0.0)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(calls.finished(), 0.05)
-    calls.end()
+    calls.end("x.Service/Method", "OK", 0.0)
     await asyncio.wait_for(calls.finished(), 1)
 
 

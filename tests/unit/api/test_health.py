@@ -8,7 +8,6 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2 as pb
-from grpc_reflection.v1alpha import reflection_pb2
 
 from rgs.api import catalog, play
 from tests.support.api.harness import Small, info_in, small, status_in
@@ -88,17 +87,3 @@ async def test_a_draining_server_tells_its_watchers_first_and_does_not_wait_for_
             assert info_in(status_in(caught.value)).reason == "UNAVAILABLE"
         harness.endpoint.health.set_serving(play.SERVICE, serving=True)
         assert not any(harness.endpoint.health._serving.values())
-
-
-async def test_reflection_names_the_services() -> None:
-    async with small() as harness:
-        call: Any = harness.channel.stream_stream(
-            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-            reflection_pb2.ServerReflectionRequest.SerializeToString,
-            reflection_pb2.ServerReflectionResponse.FromString,
-        )()
-        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
-        named = {service.name for service in (await call.read()).list_services_response.service}
-        await call.done_writing()
-        assert await call.read() is grpc.aio.EOF
-    assert named == {*NAMES[1:], "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from rgs.api import mapping
 from rgs.api.mapping import field_bytes, reply_bytes, round_message, tag_of, time_fields
 from rgs.core.cards import format_card
-from rgs.core.games.types import Action, BetResult, Outcome, Phase
+from rgs.core.games.types import Action, BetResult, Outcome, Phase, StakeLimits
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import RoundStatus
-from rgs.core.sessions import Funding, SessionStatus
+from rgs.core.sessions import Funding, Mode, SessionStatus
 from rgs.core.views import PendingOperation, round_view
 from rgs.service.callers import Reply
 from rgs.v1 import common_pb2, play_pb2, session_pb2
@@ -101,7 +101,14 @@ def test_a_round_that_is_settled() -> None:
     assert reported["settlement"] == [
         {"bet": "ante", "stake_minor": "10", "returned_minor": "10", "result": "BET_RESULT_PUSH"},
         {"bet": "blind", "stake_minor": "10", "returned_minor": "10", "result": "BET_RESULT_PUSH"},
-        {"bet": "trips", "stake_minor": "10", "returned_minor": "410", "result": "BET_RESULT_WIN"},
+        {
+            "bet": "trips",
+            "stake_minor": "10",
+            "returned_minor": "410",
+            "result": "BET_RESULT_WIN",
+            "row": "straight_flush",
+            "cards": best["cards"],
+        },
         {"bet": "play", "stake_minor": "10", "returned_minor": "10", "result": "BET_RESULT_PUSH"},
     ]
     assert (reported["staked_minor"], reported["returned_minor"]) == ("40", "440")
@@ -145,7 +152,8 @@ def test_no_field_of_a_round_or_session_is_forgotten() -> None:
     called = view_of(*played("casino-holdem", [51, 50, *range(50)], (Action.CALL,), "aa"))
     settled = view_of(*played("uth-solo", DECK, UTH_TO_THE_END))
     paused = replace(timed, malfunction_code="CARDS_SHOWN")
-    views = [timed, called, settled, paused]
+    free = replace(settled, grant_id=ROUND_ID, granted_minor=20, reclaimed_minor=10)
+    views = [timed, called, settled, paused, free]
     seen = {field.name for view in views for field, _ in round_message(view).ListFields()}
     assert seen == {field.name for field in common_pb2.RoundView.DESCRIPTOR.fields}
     full = session_view(timed)
@@ -161,7 +169,17 @@ def test_no_field_of_a_round_or_session_is_forgotten() -> None:
     seated = session_view(session_id="01" + "U" * 24, table_id="lugano-1", reserved_minor=700)
     reported = json_of(ENCODER.session(seated))
     assert (reported["table"], reported["reserved_minor"]) == ("lugano-1", "700")
-    views_of_sessions = (full, closed, limited, waiting, bets, seated)
+    paced = replace(full, next_start_ms=START_MS + 5_000)
+    assert json_of(ENCODER.session(paced))["next_start_time"] == "2026-11-18T11:06:45.123Z"
+    prepared = session_view(
+        session_id="01" + "W" * 24, mode=Mode.DEMO, bet_limits=(("ante", StakeLimits(20, 400)),), language="it",
+        return_url="https://casino.example/",
+    )  # fmt: skip
+    reported = json_of(ENCODER.session(prepared))
+    assert (reported["mode"], reported["language"]) == ("MODE_DEMO", "it")
+    assert reported["return_url"] == "https://casino.example/"
+    assert reported["bet_limits"] == [{"bet": "ante", "min_minor": "20", "max_minor": "400"}]
+    views_of_sessions = (full, closed, limited, waiting, bets, seated, paced, prepared)
     seen = {field.name for view in views_of_sessions for field, _ in ENCODER.session(view).ListFields()}
     assert seen == {field.name for field in common_pb2.SessionView.DESCRIPTOR.fields}
 
@@ -172,7 +190,7 @@ def test_a_session() -> None:
         "status": "SESSION_STATUS_OPEN",
         "ruleset": {"id": "uth-solo", "version": "1", "sha256": BOOKS.rulesets["uth-solo"].sha256},
         "game_name": "Ultimate Texas Hold'em",
-        "jurisdiction": {"id": "demo", "version": "2", "sha256": BOOKS.jurisdictions["demo"].sha256},
+        "jurisdiction": {"id": "demo", "version": "3", "sha256": BOOKS.jurisdictions["demo"].sha256},
         "funding": "FUNDING_PARTICIPATION",
         "currency": "EUR",
         "player": "player-1",
@@ -193,6 +211,7 @@ def test_a_session() -> None:
         "purchase_left_minor": "50000",
         "operator_reference": "ref-1",
         "inactive_time": "2026-11-18T11:36:45.123Z",
+        "mode": "MODE_REAL",
     }
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import grpc
 import pytest
 
-from rgs.api import play
 from rgs.core.errors import RoundNotOpenError
 from rgs.core.rounds import RoundStatus
 from rgs.service.callers import Caller
+from rgs.service.play import updates
 from rgs.service.play.notices import NOTICES_MAX, Notice, Notices
 from rgs.v1 import common_pb2, play_pb2
 from tests.support.api.harness import Small, reason_in, small, versions
@@ -132,7 +132,7 @@ async def test_who_does_not_read_loses_the_oldest_notices_and_no_answer() -> Non
 
 
 async def test_a_stream_hears_of_the_sessions_that_it_played_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(play, "SESSIONS_MAX", 2)
+    monkeypatch.setattr(updates, "SESSIONS_MAX", 2)
     ids = [f"01{letter * 24}" for letter in "ABC"]
     async with small(Act=versions) as harness:
         stream = await played(harness, ids[0], ids[1], ids[0], ids[2])  # the second is the one of longest ago

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from rgs.api import admin, audit, catalog, history, play, reconciliation, session, table
+from rgs.api import admin, audit, catalog, history, play, reconciliation, report, session, support, table
 from rgs.api.calls import Unary
 from rgs.api.pages import format_bound_token, mark_of, paged, parse_bound_token
 from rgs.core.errors import InvalidFieldError
@@ -20,10 +20,17 @@ ANNA = Caller("op-1", Role.OPERATOR, "demo")
 
 def all_methods() -> dict[str, Any]:
     return {
-        **{f"{catalog.SERVICE}/{name}": found for name, found in catalog.catalog_methods(Mock()).items()},
-        **{f"{session.SERVICE}/{name}": found for name, found in session.session_methods(Mock(), Mock()).items()},
-        **{f"{play.SERVICE}/{name}": found for name, found in play.play_methods(Mock()).items()},
+        **{f"{catalog.SERVICE}/{name}": found for name, found in catalog.catalog_methods(Mock(), Mock()).items()},
+        **{
+            f"{session.SERVICE}/{name}": found
+            for name, found in session.session_methods(Mock(), Mock(), Mock()).items()
+        },
+        **{
+            f"{play.SERVICE}/{name}": found for name, found in play.play_methods(Mock(), Mock(), Mock(), Mock()).items()
+        },
         **{f"{history.SERVICE}/{name}": found for name, found in history.history_methods(Mock()).items()},
+        **{f"{report.SERVICE}/{name}": found for name, found in report.report_methods(Mock(), Mock()).items()},
+        **{f"{support.SERVICE}/{name}": found for name, found in support.support_methods(Mock()).items()},
         **{f"{audit.SERVICE}/{name}": found for name, found in audit.audit_methods(Mock(), Mock()).items()},
         **{
             f"{admin.SERVICE}/{name}": found

@@ -10,11 +10,20 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgs.api import parsing
+from rgs.api import launches, parsing
 from rgs.api.parsing import parse_message
 from rgs.core.errors import InvalidFieldError, UnknownFieldError
-from rgs.core.games.types import Action
-from rgs.service.play.requests import Act, BuyParticipation, CloseSession, EndParticipation, OpenSession, StartRound
+from rgs.core.games.types import Action, StakeLimits
+from rgs.core.sessions import Mode
+from rgs.service.play.requests import (
+    Act,
+    BuyParticipation,
+    CloseSession,
+    CreateLaunch,
+    EndParticipation,
+    OpenSession,
+    StartRound,
+)
 from rgs.service.tables.requests import Decide, Join, Leave, PlaceBets, Say
 from rgs.v1 import audit_pb2, common_pb2, history_pb2, play_pb2, session_pb2, table_pb2
 from tests.support.api.views import REQUEST_ID, ROUND_ID, SESSION_ID
@@ -34,7 +43,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Any]] = {
         Act(REQUEST_ID, SESSION_ID, ROUND_ID, 2, Action.PLAY_4X),
     ),
     "OpenSession": (
-        parsing.parse_open_session,
+        launches.parse_open_session,
         session_pb2.OpenSessionRequest,
         {
             "request_id": REQUEST_ID,
@@ -44,6 +53,35 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Any]] = {
             "operator_reference": "ref:1",
         },
         OpenSession(REQUEST_ID, "uth-solo", "player-1", "EUR", "ref:1"),
+    ),
+    "CreateLaunch": (
+        launches.parse_create_launch,
+        session_pb2.CreateLaunchRequest,
+        {
+            "request_id": REQUEST_ID,
+            "game": "uth-solo",
+            "player": "player-1",
+            "currency": "EUR",
+            "operator_reference": "ref:1",
+            "mode": common_pb2.MODE_DEMO,
+            "bet_limits": [
+                {"bet": "trips", "min_minor": 10, "max_minor": 20},
+                {"bet": "ante", "min_minor": 50, "max_minor": 200},
+            ],
+            "language": "it",
+            "return_url": "https://casino.example/",
+        },
+        CreateLaunch(
+            REQUEST_ID,
+            "uth-solo",
+            "player-1",
+            "EUR",
+            "ref:1",
+            mode=Mode.DEMO,
+            bet_limits=(("ante", StakeLimits(50, 200)), ("trips", StakeLimits(10, 20))),
+            language="it",
+            return_url="https://casino.example/",
+        ),
     ),
     "BuyParticipation": (
         parsing.parse_buy_participation,
@@ -95,6 +133,7 @@ def bets(*pairs: tuple[str, int]) -> list[dict[str, Any]]:
     return [{"bet": bet, "amount_minor": amount} for bet, amount in pairs]
 
 
+ANTE_LIMIT: dict[str, Any] = {"bet": "ante", "min_minor": 10, "max_minor": 20}
 VIOLATIONS = [
     *(
         (method, "request_id", value, "request_id")
@@ -104,7 +143,7 @@ VIOLATIONS = [
     *(
         (method, "session_id", value, "session_id")
         for method in CASES
-        if method != "OpenSession"
+        if method not in {"OpenSession", "CreateLaunch"}
         for value in ("", SESSION_ID[:-1], SESSION_ID.lower(), "8" + "0" * 25, SESSION_ID + "\n")
     ),
     *(("StartRound", "round_no", value, "round_no") for value in (0, -1, -(2**63))),
@@ -126,6 +165,36 @@ VIOLATIONS = [
     *(("OpenSession", "player", value, "player") for value in ("", "a b", "x" * 65, "-x")),
     *(("OpenSession", "currency", value, "currency") for value in ("", "eur", "EURO", "E1R")),
     *(("OpenSession", "operator_reference", value, "operator_reference") for value in ("", "a/b", "x" * 65)),
+    *((method, "mode", value, "mode") for method in ("OpenSession", "CreateLaunch") for value in (3, -1)),
+    *(
+        (method, field, "x" * length, field)
+        for method in ("OpenSession", "CreateLaunch")
+        for field, length in (("language", 9), ("return_url", 2_049), ("session_token", 1_025))
+    ),
+    ("OpenSession", "launch_token", "x" * 65, "launch_token"),
+    *(
+        (
+            "CreateLaunch",
+            "bet_limits",
+            [{"bet": "ante", "min_minor": 10, "max_minor": 20} | change],
+            f"bet_limits[0].{field}",
+        )
+        for change, field in (
+            ({"bet": ""}, "bet"),
+            ({"bet": "Ante"}, "bet"),
+            ({"min_minor": 0}, "min_minor"),
+            ({"max_minor": 10**12 + 1}, "max_minor"),
+            ({"max_minor": -1}, "max_minor"),
+        )
+    ),
+    ("CreateLaunch", "bet_limits", [ANTE_LIMIT] * 2, "bet_limits[1].bet"),
+    (
+        "CreateLaunch",
+        "bet_limits",
+        [{"bet": f"b{nth}", "min_minor": 1, "max_minor": 1} for nth in range(9)],
+        "bet_limits",
+    ),
+    *(("CreateLaunch", field, "", field) for field in ("game", "player", "currency", "operator_reference")),
     *(("BuyParticipation", "purchase_no", value, "purchase_no") for value in (0, -1)),
     *(("BuyParticipation", "amount_minor", value, "amount_minor") for value in (0, -1, 10**12 + 1)),
     *(("OpenSession", "table", value, "table") for value in ("UTH", "a" * 65, "../x", " ")),
@@ -172,6 +241,17 @@ def test_a_session_is_opened_at_a_table_or_at_none() -> None:
     parse, kind, fields, _ = CASES["OpenSession"]
     assert parse(kind(**fields)).table == ""
     assert parse(kind(**fields, table="lugano-1")).table == "lugano-1"
+
+
+def test_with_a_launch_the_rest_may_be_empty() -> None:
+    parse, kind, _, _ = CASES["OpenSession"]
+    token = "A" * 43
+    bare = parse(kind(request_id=REQUEST_ID, launch_token=token))
+    assert bare == OpenSession(REQUEST_ID, "", "", "", "", launch_token=token)
+    assert token not in repr(bare)
+    with pytest.raises(InvalidFieldError) as caught:
+        parse(kind(request_id=REQUEST_ID, launch_token=token, game="UTH"))
+    assert caught.value.field == "game"
 
 
 def test_the_most_bets_that_a_request_may_hold() -> None:
@@ -287,11 +367,11 @@ def test_a_session_token_is_taken_as_it_is_and_never_quoted() -> None:
     given = CASES["OpenSession"][2]
     for token in ("", "x", "\u00e9 \n\0", "t" * 1024, "\u20ac" * 341):
         message = session_pb2.OpenSessionRequest(**given, session_token=token)
-        assert parsing.parse_open_session(message).session_token == token
+        assert launches.parse_open_session(message).session_token == token
     for token in ("t" * 1025, "\u20ac" * 342):
         message = session_pb2.OpenSessionRequest(**given, session_token=token)
         with pytest.raises(InvalidFieldError) as reported:
-            parsing.parse_open_session(message)
+            launches.parse_open_session(message)
         assert (reported.value.field, reported.value.metadata) == (
             "session_token",
             {"limit": "1024", "value": str(len(token.encode()))},

@@ -18,7 +18,8 @@ from rgs.api.quotas import PartyLimits
 from rgs.core.rounds import RoundStatus
 from rgs.service.callers import Caller, Role
 from rgs.service.play.notices import Notice
-from rgs.v1 import play_pb2
+from rgs.store.changes import Change
+from rgs.v1 import play_pb2, table_pb2
 from tests.support.api import frames
 from tests.support.api.client import refused
 from tests.support.api.harness import (
@@ -34,6 +35,7 @@ from tests.support.api.harness import (
     versions,
 )
 from tests.support.api.views import ROUND_ID, SESSION_ID
+from tests.support.store.shelf import session
 from tests.support.waiting import until
 from tests.unit.api.test_calls import ACT, act
 
@@ -137,6 +139,49 @@ async def test_a_notice_that_is_not_read_ends_the_stream_too() -> None:
         assert held.ending.reason == "STREAM_STALLED"  # type: ignore[union-attr]
         stream.cancel()
         await until(lambda: not harness.calls.streams._open)
+
+
+async def test_an_update_that_is_not_read_ends_the_stream_too() -> None:
+    """Until then it holds one mark, whatever happens to the session, and no commit waits for it."""
+    large_update = play_pb2.PlayResponse(request_id="x" * 30_000).SerializeToString()
+    async with small(Act=large, limits=LIMITS, update=large_update) as harness:
+        stream = harness.stream()
+        watch = table_pb2.WatchSession(session_id=SESSION_ID)
+        await stream.write(play_pb2.PlayRequest(watch_session=watch))
+        assert (await stream.read()).request_id
+        (held,) = harness.calls.streams._open
+        await until(lambda: held.reads_s is not None)
+        stuck = 0
+
+        def change_until_stuck() -> bool:
+            nonlocal stuck
+            harness.updates.committed(Change(session=session(1, session_id=SESSION_ID)))
+            stuck = stuck + 1 if held.writes_s is not None else 0
+            return stuck > 40
+
+        await until(change_until_stuck)
+        ((mailbox,),) = harness.updates._followers.values()
+        assert len(mailbox._marks) <= 1
+        harness.calls.streams.poll(100.0)
+        await until(lambda: held.ending is not None)
+        assert held.ending.reason == "STREAM_STALLED"  # type: ignore[union-attr]
+        stream.cancel()
+        await until(lambda: not harness.calls.streams._open)
+        assert not harness.updates._followers
+
+
+async def test_a_caller_that_is_denied_gets_no_more_updates() -> None:
+    async with small(Act=large, update=play_pb2.PlayResponse(request_id="u").SerializeToString()) as harness:
+        stream = harness.stream()
+        await stream.write(play_pb2.PlayRequest(watch_session=table_pb2.WatchSession(session_id=SESSION_ID)))
+        assert (await stream.read()).request_id == "u"
+        harness.parties.rows.clear()
+        harness.parties.count += 1
+        await harness.gate.refresh()
+        harness.updates.committed(Change(session=session(1, session_id=SESSION_ID)))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stream.read()
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_a_download_that_is_not_read_is_ended() -> None:

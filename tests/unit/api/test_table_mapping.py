@@ -174,6 +174,8 @@ def test_a_seat_and_its_round() -> None:
         "seat_version": "5",
         "bets": [{"bet": "ante", "amount_minor": "100"}],
         "reserved_minor": "100",
+        "regulator_session_id": "RS-1",
+        "regulator_participation_id": "RP-1",
     }
     assert seat_message(view).round.hole_cards == list(round_view.hole_cards)
     assert not seat_message(replace(view, round=None)).HasField("round")
@@ -198,6 +200,12 @@ def test_a_table_of_the_lobby() -> None:
         **{name: str(getattr(config.timers, name)) for name in ("betting_ms", "amber_ms", "decision_ms", "result_ms")},
         "hours_change_time": "2026-11-18T11:06:40.123Z",
         "config": config.sha256,
+        "hours": [
+            {"weekday": weekday, "opens_minute": 18 * 60, "closes_minute": (29 if weekday in {5, 6} else 26) * 60}
+            for weekday in (1, 2, 3, 4, 7, 5, 6)
+        ],
+        "time_zone": "Europe/Zurich",
+        "currency_exponent": 2,
     }
 
 

@@ -47,6 +47,8 @@ from tests.support.records.table_day import STAKES, TableDay, seated, table_day
 from tests.support.service.monitored import fair, seeded
 from tests.unit.certification.conftest import Strategies
 
+pytestmark = pytest.mark.slow
+
 SEATS = 7
 WORTH_OF_OUT = 0.2
 """What our colluders take off before the flop for each dead card of their ranks, above what is to be expected."""
@@ -161,7 +163,6 @@ def test_the_mean_evidence_of_the_honest_is_one(
     assert abs(np.mean(sums) - 1) < 4 * error
 
 
-@pytest.mark.slow
 def test_false_alarms_are_as_rare_as_stated(scorer: Scorer) -> None:
     """120 honest players, watched after every round: at alpha 0.1 twelve of them might alarm, at most."""
     alarms = [
@@ -172,7 +173,6 @@ def test_false_alarms_are_as_rare_as_stated(scorer: Scorer) -> None:
     assert sum(map(bool, alarms)) <= 12 + 3 * math.sqrt(120 * 0.1 * 0.9)
 
 
-@pytest.mark.slow
 def test_who_knows_one_neighbour_is_found_and_named(scorer: Scorer) -> None:
     chance, watch = seeded("pair"), PlayerWatch(0.001)
     for number in range(800):
@@ -412,7 +412,6 @@ def test_the_command_finds_nothing_in_an_honest_record(
     assert not any(one["alarm"] for one in document["series"])
 
 
-@pytest.mark.slow
 def test_the_command_finds_a_table_that_shares_its_cards(
     tmp_path: Path, scorer: Scorer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,6 +34,8 @@ from rgs.core.rulesets import load_ruleset
 from tests.support.service.monitored import seeded
 from tests.unit.certification.conftest import Strategies
 
+pytestmark = pytest.mark.slow
+
 BOXES = load_ruleset("uth-seven-box")
 ANTE = 10
 WAYS = {

@@ -50,6 +50,7 @@ def test_a_library_that_only_the_work_needs_is_asked_for_in_one_line_too() -> No
     assert line.startswith("certify rtp needs numba, which is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", sorted(COMMANDS.keys() - set(NEEDING)))
 def test_everything_else_does_without(command: str) -> None:
     done = certify(",".join(sorted(EXTRA)), command, "--help")

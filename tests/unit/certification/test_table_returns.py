@@ -158,6 +158,7 @@ def test_finals_without_their_table_are_said(tmp_path: Path) -> None:
 # --- what is not independent ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_seats_of_one_hand_raise_no_false_alarm() -> None:
     """Planted: each seat as a round of its own. In fair streams of a full table that alarms; one round a hand does
     not.

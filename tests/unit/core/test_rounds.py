@@ -124,7 +124,7 @@ def test_the_root_of_two_seats_is_that_of_rfc_6962() -> None:
 
 
 def test_rules_are_named_by_id_version_and_hash() -> None:
-    for rules, version in ((load_ruleset("uth-solo"), "1"), (load_jurisdiction("demo"), "2")):
+    for rules, version in ((load_ruleset("uth-solo"), "1"), (load_jurisdiction("demo"), "3")):
         named = rules_object(rules)
         assert named == {"id": rules.id, "sha256": hashlib.sha256(rules.canonical).hexdigest(), "version": version}
 

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from rgs.core import games
-from rgs.core.cards import format_card
-from rgs.core.games.types import Action, Phase, Seat, SeatView, Timers
+from rgs.core.cards import format_card, format_cards
+from rgs.core.games.paytables import format_floor
+from rgs.core.games.types import Action, Phase, Seat, SeatStakes, SeatView, Timers
 from rgs.core.jurisdictions import load_jurisdiction
 from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus
 from rgs.core.rulesets import load_ruleset
 from rgs.core.sessions import Session, SessionStatus
-from rgs.core.views import RoundView, round_view, session_view
+from rgs.core.views import DecidingRow, RoundView, deciding_rows, round_view, session_view
 from tests.support.records.known_deal import START_MS, make_round, seat_after, taken
 
 SEEN = [
@@ -111,6 +112,73 @@ def test_a_deadline_runs_from_the_last_step(actions: tuple[Action, ...], since_m
     assert round_view(round_, seat, actions_hash=hash_).deadline_ms == 0
 
 
+# --- the rows that decided --------------------------------------------------------------------------------------------
+
+FOLDED = (Action.CHECK, Action.CHECK, Action.FOLD)
+ACES_OF_FIVE = ("Ac", "Ah", "As", "9s", "7c")  # the best five of As Ac and the board Ah 7c 2d 9s 4h
+
+
+def rows_of(view: RoundView) -> dict[str, DecidingRow | None]:
+    assert view.settlement is not None
+    return {bet.bet: row for bet, row in zip(view.settlement.bets, view.rows, strict=True)}
+
+
+def test_a_row_is_named_for_each_bet_that_a_paytable_decided() -> None:
+    view = view_of("uth-solo", Action.PLAY_4X)
+    best = DecidingRow("trips", ACES_OF_FIVE)
+    # The blind is asked of its table because the player wins; it pays from a straight on, and is pushed here.
+    assert rows_of(view) == {"ante": None, "blind": best, "trips": best, "play": None}
+    assert all(set(row.cards) <= {*view.hole_cards, *view.board} for row in view.rows if row)
+
+
+def test_aa_names_the_first_five_cards_and_the_ante_the_best_five() -> None:
+    view = view_of("casino-holdem", Action.CALL)
+    first_five = DecidingRow("trips", ("Ac", "Ah", "As", "7c", "2d"))
+    assert rows_of(view) == {"ante": DecidingRow("trips", ACES_OF_FIVE), "aa": first_five, "call": None}
+
+
+@pytest.mark.parametrize(
+    ("game", "survives"), [("casino-holdem", False), ("uth-lugano", False), ("uth-solo", True), ("uth-online", True)]
+)
+def test_after_a_fold_only_a_side_bet_that_survives_has_a_row(game: str, survives: bool) -> None:
+    seat = any_seat(game, 0, *((Action.FOLD,) if game == "casino-holdem" else FOLDED))
+    settlement = games.settle(seat)
+    rows = deciding_rows(load_ruleset(game), settlement)
+    assert [bet.bet for bet, row in zip(settlement.bets, rows, strict=True) if row] == ["trips"] * survives
+
+
+def test_the_rows_are_those_that_the_settlement_paid() -> None:
+    """Over many decks, the odds of the row named, on the stake, are what the bet returned."""
+    named = 0
+    for game in ("uth-solo", "casino-holdem"):
+        ruleset = load_ruleset(game)
+        for shift in range(0, 52, 3):
+            seat = any_seat(game, shift, Action.PLAY_4X if game == "uth-solo" else Action.CALL)
+            settlement = games.settle(seat)
+            for bet, row in zip(settlement.bets, deciding_rows(ruleset, settlement), strict=True):
+                if row is None:
+                    assert bet.returned_minor in {0, bet.stake_minor, 2 * bet.stake_minor}
+                    continue
+                named += 1
+                odds = {format_floor(floor): odds for floor, odds in ruleset.paytables[bet.bet].rows}
+                assert odds[row.category].returned_minor(bet.stake_minor) == bet.returned_minor
+                assert len(set(row.cards)) == 5
+                seen = seat.board[:3] if bet.bet == "aa" else seat.board
+                assert set(row.cards) <= {*format_cards(seat.hole_cards), *format_cards(seen)}
+    assert named > 40
+
+
+def any_seat(game: str, shift: int, *actions: Action) -> Seat:
+    """A seat with all bets after these decisions, on a deck in no order."""
+    ruleset = load_ruleset(game)
+    deck = [(card * 31 + shift * 7) % 52 for card in range(52)]
+    bets = dict.fromkeys(ruleset.rules.placed_bets, 100)
+    (seat,) = games.deal(ruleset, deck, [SeatStakes(1, bets, 10_000)])
+    for action in actions:
+        seat = games.apply(seat, action)
+    return seat
+
+
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 RULESET, DEMO = load_ruleset("uth-solo"), load_jurisdiction("demo")
@@ -129,12 +197,25 @@ SESSION = Session(
 )
 
 
+@pytest.mark.parametrize(("passed_ms", "next_ms"), [(0, 5_000), (4_999, 5_000), (5_000, 0)])
+def test_the_next_start_follows_the_jurisdictions_pace(passed_ms: int, next_ms: int) -> None:
+    british = load_jurisdiction("gb-ukgc")
+    assert british.min_round_interval_ms == 5_000
+    session = replace(SESSION, last_start_ms=START_MS, last_ms=START_MS)
+    view = session_view(session, load_ruleset("uth-solo"), british, START_MS + passed_ms)
+    assert view.next_start_ms == (START_MS + next_ms if next_ms else 0)
+    none_yet = session_view(replace(session, last_start_ms=0), load_ruleset("uth-solo"), british, START_MS)
+    assert none_yet.next_start_ms == 0
+    closed = replace(session, status=SessionStatus.CLOSED, close_ms=START_MS + 1)
+    assert session_view(closed, load_ruleset("uth-solo"), british, START_MS + 1).next_start_ms == 0
+
+
 def test_a_session_view_counts_what_is_left() -> None:
     view = session_view(SESSION, RULESET, DEMO, START_MS + 7000)
     assert view.elapsed_ms == 7000
     # 600 cover an ante, its blind and four times the ante on top: six antes of 100.
     assert view.largest_ante_minor == 100
-    assert view.purchase_left_minor == DEMO.participation_cap_minor - 61_200
+    assert view.purchase_left_minor == DEMO.cap_minor("EUR") - 61_200
     assert view.open_round is None
     assert (view.session, view.ruleset, view.jurisdiction) == (SESSION, RULESET, DEMO)
 
@@ -178,5 +259,5 @@ def test_the_last_moment_still_offers_one() -> None:
 
 
 def test_nothing_is_left_above_the_cap() -> None:
-    full = replace(SESSION, participation=Participation(bought_minor=DEMO.participation_cap_minor + 5))
+    full = replace(SESSION, participation=Participation(bought_minor=DEMO.cap_minor("EUR") + 5))
     assert session_view(full, RULESET, DEMO, START_MS).purchase_left_minor == 0

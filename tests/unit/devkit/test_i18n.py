@@ -1,4 +1,4 @@
-"""The words of the terminal client: one form in three languages, each game's own words, nothing unsaid or unused."""
+"""The words of the terminal client: one form in three languages, a key for each decision, nothing unsaid or unused."""
 
 from __future__ import annotations
 
@@ -10,22 +10,13 @@ import pytest
 import rgs
 from certification.dispute_page import languages
 from rgs.api.errors import ERRORS
-from rgs.core.errors import FormatError, RgsError
+from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.games import FAMILIES
 from rgs.core.hands import Category
 from rgs.core.replay.checks import CHECKS
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
-from rgs.devkit.terminal.i18n import (
-    LANGUAGES,
-    REFERENCE,
-    Words,
-    language_of,
-    load_words,
-    parse_words,
-    placeholders,
-    verify_words,
-)
-from rgs.service.play import catalog
+from rgs.core.texts import LANGUAGES, REFERENCE, load_texts, placeholders
+from rgs.devkit.terminal.i18n import Words, language_of, load_words, parse_words
 from rgs.service.tables.dealer import DEALER_LINES
 from rgs.v1.common_pb2 import Action, BetResult, DecidedBy, Outcome, Phase, RoundStatus
 from rgs.v1.table_pb2 import TableState
@@ -49,24 +40,14 @@ def test_every_language_has_the_same_keys_and_placeholders(language: str) -> Non
     }
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (lambda texts: texts.pop("say.buy"), "say.buy"),
-        (lambda texts: texts.update({"say.more": "more"}), "say.more"),
-        (lambda texts: texts.update({"say.buy": "Buy at most {sum}"}), "say.buy"),
-        (lambda texts: texts.update({"say.buy": "Buy"}), "say.buy"),
-    ],
-    ids=["one less", "one more", "another placeholder", "no placeholder"],
-)
-def test_a_language_of_another_form_is_refused(change, named) -> None:  # type: ignore[no-untyped-def]
-    reference = load_words(REFERENCE).texts
-    verify_words(dict(reference), reference)
-    bent = dict(reference)
-    change(bent)
-    with pytest.raises(FormatError) as caught:
-        verify_words(bent, reference)
-    assert caught.value.field == named
+def test_the_terminal_has_the_texts_of_the_contract_and_its_own(words: Words) -> None:
+    """One source: what the API gives to pages is what the terminal says."""
+    shared = load_texts(words.language).texts
+    assert {key: words.texts[key] for key in shared} == shared
+    own = words.texts.keys() - shared.keys()
+    assert {key.partition(".")[0] for key in own} == {
+        *("head", "felt", "choice", "say", "lobby", "table", "proof", "check", "past", "rules", "key")
+    }
 
 
 @pytest.mark.parametrize(
@@ -77,7 +58,7 @@ def test_a_language_of_another_form_is_refused(change, named) -> None:  # type: 
         "a = ' b'",
         "a",
         "[choice]\nleave = 'leave'",
-        "[game.x.action]\nFOLD = 'fold'",
+        "[key.x]\nFOLD = 'fold'",
     ],
 )
 def test_what_is_no_words_is_refused(document: str) -> None:
@@ -85,31 +66,12 @@ def test_what_is_no_words_is_refused(document: str) -> None:
         parse_words(document)
 
 
-def test_a_text_that_is_no_format_is_refused() -> None:
-    with pytest.raises(FormatError):
-        placeholders("{open")
-
-
 def test_an_unknown_language_is_refused() -> None:
-    with pytest.raises(FormatError, match="unknown language 'fr'"):
+    with pytest.raises(InvalidFieldError, match="no texts in language 'fr'"):
         load_words("fr")
 
 
 # --- the games' own words (RULEBOOK F-7) -------------------------------------------------------------------------
-
-
-def test_vedi_is_check_in_one_game_and_call_in_the_other() -> None:
-    words = load_words("it")
-    assert words.action("ultimate_texas_holdem", "CHECK").text == "vedi"
-    assert words.action("casino_holdem", "CALL").text == "vedi"
-    assert words.bet("casino_holdem", "call") == "Vedi"
-    assert {words.action(game, "FOLD").text for game in FAMILIES} == {"lascia"}
-
-
-def test_the_ante_has_its_own_name_in_casino_holdem() -> None:
-    words = load_words("it")
-    assert words.bet("casino_holdem", "ante") == "Puntata Antecedente"
-    assert words.bet("ultimate_texas_holdem", "ante") == "ante"
 
 
 def test_every_game_has_a_word_for_each_bet_and_decision(words: Words) -> None:
@@ -121,7 +83,7 @@ def test_every_game_has_a_word_for_each_bet_and_decision(words: Words) -> None:
         ("ultimate_texas_holdem", {"CHECK", "PLAY_4X", "PLAY_3X", "PLAY_2X", "PLAY_1X", "FOLD"}),
         ("casino_holdem", {"CALL", "FOLD"}),
     ):
-        prefix = f"game.{game}.action."
+        prefix = f"key.{game}."
         assert {key.removeprefix(prefix) for key in words.texts if key.startswith(prefix)} == names
         assert names <= {name.removeprefix("ACTION_") for name in Action.keys()}  # noqa: SIM118 - an enum of protobuf
 
@@ -135,24 +97,10 @@ def test_the_page_of_a_dispute_has_the_same_words(words: Words) -> None:
         assert {bet: text.lower() for bet, text in page["bet"][game].items()} == {
             bet: text.lower() for bet, text in bets.items()
         }
-    assert page["hand"] == {category.text: words(f"row.{category.text}") for category in Category}
+    for category in Category:
+        assert page["hand"][category.text] == words(f"row.{category.text}")
     assert page["result"] == {result.lower(): words(f"result.{result}") for result in ("WIN", "LOSE", "PUSH")}
-    assert page["fact"]["commitment"].lower() == words("felt.commitment").lower()
-
-
-def test_a_bet_or_decision_that_is_not_known() -> None:
-    words = load_words("it")
-    assert words.bet("baccarat", "tie") == "tie"
-    assert words.rules("baccarat", floor="pair", after_fold="paid") == []
-    with pytest.raises(KeyError):
-        words("say.nothing")
-
-
-@pytest.mark.parametrize("game", sorted(FAMILIES))
-def test_the_english_rules_are_those_of_the_catalog(game: str) -> None:
-    """The catalog is English; were its rules changed, the other languages would have to follow."""
-    prefix = f"game.{game}.rule."
-    assert tuple(text for key, text in load_words("en").texts.items() if key.startswith(prefix)) == catalog._RULES[game]
+    assert page["fact"]["commitment"].lower().startswith(words("felt.commitment").lower())
 
 
 # --- nothing unsaid, nothing unused ------------------------------------------------------------------------------
@@ -165,39 +113,21 @@ def test_there_is_a_word_for_all_that_a_server_can_say(words: Words) -> None:
     wanted = {f"outcome.{name}" for name in names(Outcome, "OUTCOME_")}
     wanted |= {f"result.{name}" for name in names(BetResult, "BET_RESULT_")}
     wanted |= {f"phase.{name}" for name in names(Phase, "PHASE_")}
-    wanted |= {f"past.status.{name}" for name in names(RoundStatus, "ROUND_STATUS_")}
-    wanted |= {f"past.by_{name.lower()}" for name in names(DecidedBy, "DECIDED_BY_") - {"PLAYER"}}
+    wanted |= {f"round_status.{name}" for name in names(RoundStatus, "ROUND_STATUS_")}
+    wanted |= {f"decided_by.{name}" for name in names(DecidedBy, "DECIDED_BY_")}
     wanted |= {f"{table}.{category.text}" for category in Category for table in ("hand", "row")}
     wanted |= {f"check.{check.number}" for check in CHECKS}
-    wanted |= {f"error.{reason}" for reason in ERRORS} | {f"error.{reason}" for reason in reasons(RgsError)}
+    wanted |= {f"error.{reason}" for reason in ERRORS}
     wanted |= {f"game.{game}.{name}" for game in FAMILIES for name in ("dealer", "the_dealer")}
-    wanted |= {f"table.state.{name}" for name in names(TableState, "TABLE_STATE_")}
-    wanted |= {f"table.ended.{name}" for name in ("LEFT", "BARRED", "CLOSED", "NOT_SEATED")}  # SeatView.ended
-    wanted |= {f"dealer_says.{code}" for code in DEALER_LINES.values()}
+    wanted |= {f"table_state.{name}" for name in names(TableState, "TABLE_STATE_")}
+    wanted |= {f"seat_end.{name}" for name in ("LEFT", "BARRED", "CLOSED", "NOT_SEATED")}  # SeatView.ended
+    wanted |= {f"dealer_line.{code}" for code in DEALER_LINES.values()}
     assert wanted - set(words.texts) == set()
-
-
-def reasons(kind: type[RgsError]) -> set[str]:
-    """Of the core's errors: what the command line and the tests raise besides never comes from a server."""
-    own = {kind.reason} if kind.__module__ == "rgs.core.errors" else set()
-    return own.union(*(reasons(other) for other in kind.__subclasses__()))
-
-
-def test_every_paytable_row_and_floor_has_a_name(words: Words) -> None:
-    for ruleset_id in SHIPPED_RULESETS:
-        entry = catalog._entry(load_ruleset(ruleset_id))
-        assert words.has(f"floor.{entry.dealer_qualifies_with}")
-        for figure in entry.returns:
-            assert words.has(f"rules.{figure.per.replace(' ', '_')}")
-            assert words.has(f"rules.{figure.basis}")
 
 
 SPOKEN = re.compile(r"""(?:words|_words|texts)(?:\(|\[|\.known\(|\.has\()\s*f?["']([a-z_.]+)""")
 """Where the client says something: the key, or its constant beginning."""
-SAID_BY_NAME = re.compile(
-    r"^(hand|row|phase|check|error|floor|unavailable|result|outcome|game|head|past\.status|rules|table\.state|table\.ended"
-    r"|dealer_says)\."
-)
+SAID_BY_NAME = re.compile(r"^(check|head|key)\.")
 """Tables whose rows are named by what the server says; that the server says them is another test's."""
 
 
@@ -206,12 +136,13 @@ def test_no_key_is_misspelt_and_none_is_unused() -> None:
         path.read_text("utf-8") for path in [RGS / "cli/play.py", *(RGS / "devkit/terminal").rglob("*.py")]
     )
     keys = set(load_words("en").texts)
+    own = keys - set(load_texts("en").texts)
     said = set(SPOKEN.findall(source))
     assert len(said) > 40
     assert [key for key in said if not any(one == key or one.startswith(key) for one in keys)] == []
     quoted = set(re.findall(r"""["']([\w.]+)["']""", source))
-    unused = {key for key in keys if not SAID_BY_NAME.match(key) and not {key, key.rpartition(".")[2]} & quoted}
-    assert unused == {"past.by_timer", "past.by_rule"}  # named by the enum of who decided
+    unused = {key for key in own if not SAID_BY_NAME.match(key) and not {key, key.rpartition(".")[2]} & quoted}
+    assert unused == set()
 
 
 # --- menus -------------------------------------------------------------------------------------------------------
@@ -245,7 +176,7 @@ def is_table_game(ruleset_id: str) -> bool:
 
 @pytest.mark.parametrize("game", sorted(FAMILIES))
 def test_decisions_have_different_keys_beside_leaving(words: Words, game: str) -> None:
-    prefix = f"game.{game}.action."
+    prefix = f"key.{game}."
     keys = [words.action(game, key.removeprefix(prefix)).key for key in words.texts if key.startswith(prefix)]
     keys += [words.choice("leave").key, words.choice("refresh").key]
     assert len(set(keys)) == len(keys) >= 4
@@ -253,7 +184,7 @@ def test_decisions_have_different_keys_beside_leaving(words: Words, game: str) -
 
 @pytest.mark.parametrize("game", sorted({load_ruleset(one).family for one in SHIPPED_RULESETS if is_table_game(one)}))
 def test_decisions_at_a_table_have_different_keys_beside_all_else(words: Words, game: str) -> None:
-    prefix = f"game.{game}.action."
+    prefix = f"key.{game}."
     keys = [words.action(game, key.removeprefix(prefix)).key for key in words.texts if key.startswith(prefix)]
     keys += [words.choice(name).key for name in ("message", "statements", "rules", "leave", "wait")]
     assert len(set(keys)) == len(keys) >= 4

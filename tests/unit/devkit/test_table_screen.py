@@ -9,7 +9,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console, RenderableType
 
 from rgs.core.cards import FULL_DECK, format_card
-from rgs.devkit.terminal.i18n import LANGUAGES, load_words
+from rgs.core.texts import LANGUAGES
+from rgs.devkit.terminal.i18n import load_words
 from rgs.devkit.terminal.prompt import Prompt
 from rgs.devkit.terminal.screen import Screen
 from rgs.devkit.terminal.table_screen import TableScreen, light_of, shown_round
@@ -224,7 +225,7 @@ def test_boxes_show_who_has_decided_and_cards_at_the_end_only() -> None:
     table = seven_boxes()
     shown = said(view(width=40).boxes(table, 2), width=40)
     assert "has decided" in shown
-    assert ">2 player-2 (you) decides" in shown
+    assert ">2 player-2 (you) is deciding" in shown
     assert "3 player-3 no cards" in shown
     assert "4 reserved" in shown
     assert "5 free" in shown
@@ -236,7 +237,7 @@ def test_boxes_show_who_has_decided_and_cards_at_the_end_only() -> None:
 
 def test_a_decision_of_the_timer_is_marked() -> None:
     shown = said(view().decisions(own_round(), FAMILY, "EUR"))
-    assert shown == "preflop: check, automatic: the time ran out"
+    assert shown == "before the flop: check, automatic: the time ran out"
 
 
 def test_the_result_of_every_bet_and_of_a_void_round() -> None:
@@ -273,7 +274,7 @@ def test_the_dealers_lines_are_in_words_and_players_lines_as_they_were_written(l
         pb.ChatLine(nickname="player-1", text="[b]hi"),
     ]
     shown = [said(part) for part in view(language).chat(lines, FAMILY)]
-    assert shown[0].endswith(load_words(language)("dealer_says.BETS_OPEN"))
+    assert shown[0].endswith(load_words(language)("dealer_line.BETS_OPEN"))
     assert shown[1].endswith("NEW_CODE")
     assert shown[2] == "player-1: [b]hi"
 

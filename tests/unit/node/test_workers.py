@@ -27,10 +27,9 @@ folder, number = sys.argv[1:]
 told, tell = os.pipe()
 os.set_blocking(tell, False)
 signal.set_wakeup_fd(tell)  # a signal that comes just before the wait ends it, too
-note = open(f"{folder}/{number}", "a")
-def say(text):
-    note.write(f"{text} {os.getpid()} {time.monotonic_ns()}\\n")
-    note.flush()
+note = os.open(f"{folder}/{number}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+def say(text):  # unbuffered: the signal may come amid a line
+    os.write(note, f"{text} {os.getpid()} {time.monotonic_ns()}\\n".encode())
 def drain(*_):
     say("drained")
     sys.exit(0)

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from rgs.core.errors import RngUnavailableError
+from rgs.core.errors import InvalidFieldError, RngUnavailableError
 from rgs.service.instance import Instance
-from rgs.service.pages import format_key_token, format_page_token, parse_key_token, parse_page_token
+from rgs.service.pages import encode_token, format_key_token, format_page_token, parse_key_token, parse_page_token
 from rgs.service.sealing import Kek, Sealer
 from rgs.service.timekeeping import Timekeeping
+from rgs.store.changes import StoreError
 from rgs.store.interface import InstanceRow
 from rng.errors import RngError
 from tests.support.clocks import ManualClock
+from tests.support.service.harness import NODE_KEY
 
 SEALER = Sealer(Kek(1, {1: b"k" * 32}))
 
@@ -88,10 +90,67 @@ async def test_nobody_follows_where_only_the_instance_itself_lives() -> None:
     assert await instance.successor() is None
 
 
+# --- who is declared lost ---------------------------------------------------------------------------------------------
+
+
+class Lapsed(Store):
+    """Three instances without a valid lease: the last boot of this worker, its neighbour's, and another node's."""
+
+    def __init__(self) -> None:
+        super().__init__([row("node-1", 1, 0, 100), row("node-1", 1, 1, 100), row("node-2", 1, 0, 100)])
+        self.alive: set[str] = set()
+        """Those that have renewed their lease since."""
+        self.lost: list[str] = []
+
+    async def lapsed_instances(self) -> list[InstanceRow]:
+        return self.rows
+
+    async def previous_boot(self, _node: str, _worker: int) -> InstanceRow:
+        return self.rows[0]
+
+    async def start_instance(self, _new: object) -> None: ...
+
+    async def commit(self, change: Any) -> None:
+        lost = [draft.body["lost"]["instance"] for draft in change.drafts if draft.kind == "instance_lost"]
+        if self.alive & set(lost):
+            raise StoreError("it has renewed its lease")
+        self.lost += lost
+
+
+@pytest.mark.parametrize(
+    ("shared", "recovers", "lost"),
+    [
+        (False, False, ["node-1-b1-w0", "node-1-b1-w1", "node-2-b1-w0"]),
+        (True, False, ["node-1-b1-w0"]),
+        (True, True, ["node-1-b1-w0", "node-1-b1-w1", "node-2-b1-w0"]),
+    ],
+    ids=["own-store", "shared-store", "recovery-of-a-shared-store"],
+)
+async def test_a_start_in_a_shared_store_leaves_other_workers_to_the_leader(
+    shared: bool, recovers: bool, lost: list[str]
+) -> None:
+    store = Lapsed()
+    instance = instance_of(store, shared=shared)
+    await instance.start(NODE_KEY, manifest_sha256="0" * 64, software_version="0.1.0", artifacts=(), recovers=recovers)
+    assert store.lost == lost
+
+
+async def test_it_is_told_how_many_were_declared_lost() -> None:
+    store = Lapsed()
+    store.alive = {"node-1-b1-w1"}
+    instance = instance_of(store, shared=True)
+    instance.boot_no = 2
+    assert await instance.report_lost() == 2
+    assert store.lost == ["node-1-b1-w0", "node-2-b1-w0"]
+    store.rows = []
+    assert await instance.report_lost() == 0
+
+
 # --- draws ------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_first_failure_of_the_generator_is_the_one_that_is_reported() -> None:
+@pytest.mark.parametrize("order", [("draw", "selftest"), ("selftest", "draw")])
+async def test_the_first_failure_of_the_generator_is_the_one_that_is_reported(order: tuple[str, str]) -> None:
     failures = ["REPETITION_COUNT", "GENERATOR_ENDED"]
 
     def draw() -> Any:
@@ -100,9 +159,9 @@ async def test_the_first_failure_of_the_generator_is_the_one_that_is_reported() 
     instance = instance_of(Store())
     instance._generator = SimpleNamespace(draw=draw, selftest=draw, healthy=False)  # type: ignore[assignment]
     assert instance.failure == "GENERATOR_ENDED"
-    for fails in (instance.draw, instance.selftest):
+    for name in order:
         with pytest.raises(RngUnavailableError):
-            fails()
+            getattr(instance, name)()
         assert instance.failure == "REPETITION_COUNT"
     assert failures == []
 
@@ -144,6 +203,18 @@ def test_tokens_of_pages_at_their_limits() -> None:
     assert parse_page_token(format_page_token(1 << 62, 1), 2) == (1 << 62, 1)
     name = "x" * 96
     assert parse_key_token(format_key_token(name, "a-b_c.d:1"), 2) == (name, "a-b_c.d:1")
+
+
+@pytest.mark.parametrize(
+    "token", [format_key_token("a"), format_key_token("a", "b", "c"), format_page_token(1, 2), encode_token("x/a/b")]
+)
+def test_the_token_of_another_list_is_refused(token: str) -> None:
+    with pytest.raises(InvalidFieldError) as refused:
+        parse_key_token(token, 2)
+    assert refused.value.field == "page_token"
+    for other in (format_page_token(1), format_page_token(1, 2, 3), format_key_token("1", "2"), encode_token("x.1.2")):
+        with pytest.raises(InvalidFieldError):
+            parse_page_token(other, 2)
 
 
 def test_a_process_keeps_the_ciphers_of_1024_instances() -> None:

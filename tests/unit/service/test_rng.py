@@ -301,6 +301,23 @@ async def test_the_next_instance_begins_with_a_small_window_again(tmp_path: Path
     assert verify_books(tmp_path).rounds_verified == 20
 
 
+async def test_an_instance_goes_on_if_the_generator_of_the_next_one_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_harness(tmp_path) as harness:
+        with monkeypatch.context() as patched:
+            starve(patched, 0)
+            with pytest.raises(RngUnavailableError, match="the generator of the next instance did not start"):
+                await harness.instance.hand_over(NODE_KEY, ())
+        assert harness.instance.name == "node-1-b1-w0"
+        anna = Player(harness)
+        await anna.sit()
+        await anna.play()
+        await anna.leave()
+        await harness.settle()
+    assert verify_books(tmp_path).rounds_verified == 1
+
+
 async def test_the_limit_does_not_hide_a_later_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_harness(tmp_path, draws_in_flight_max=1) as harness:
         anna, bert = Player(harness, name="anna"), Player(harness, name="bert")

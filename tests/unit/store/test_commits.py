@@ -221,7 +221,7 @@ async def test_a_version_from_the_future_loses_too(tmp_path: Path) -> None:
         for version in (1, 3, 9):
             error = StoreError if version == 1 else SessionRaceError  # version 1: the id is taken
             with pytest.raises(error):
-                await store.commit(Change(session=session(1, version=version)))
+                await store.commit(Change(session=session(1, version=version, operator_reference=f"other-{version}")))
         with pytest.raises(SessionRaceError):
             await store.commit(Change(session=session(2, version=2)))
     assert await table(tmp_path, "SELECT session_id, version FROM sessions") == [(ulid(1), 1)]

@@ -9,7 +9,7 @@ from rgs.core.statements import parse_envelope
 from rgs.store.changes import Change, DayCount, Draft, SessionRaceError, TableMovedError
 from rgs.store.group import Group, Known, SigningIdentity, parted
 from rgs.store.rows import AnswerRow
-from tests.support.store.shelf import INSTANCE_KEY, NAME, answer, opened, session, ulid
+from tests.support.store.shelf import INSTANCE_KEY, NAME, answer, opened, session, started, ulid
 from tests.support.store.table_rows import TABLE, guarded, sitting, table_round, table_row
 from tests.unit.store.test_turn import turning
 
@@ -131,3 +131,10 @@ def test_the_count_of_seats_names_the_round_that_it_is_of() -> None:
     drafts = tuple(Draft(kind, {"time": "then"}) for kind in ("table_round", "table_seats"))
     round_, seats = made.add(Change(table=table_row(2), table_round=table_round(1), drafts=drafts))
     assert json.loads(parse_envelope(seats.envelope).payload)["table_round"] == round_.hash.hex()
+
+
+def test_a_round_of_solo_play_writes_nothing_at_tables() -> None:
+    made = group()
+    made.add(started(session(1), 5))
+    assert len(made.new_rounds) == 1
+    assert (made.seats_signed, made.new_table_rounds, made.table_rounds) == ({}, [], [])

@@ -24,6 +24,7 @@ async def both(store: Store, number: int) -> tuple[Session, Round | None]:
     remembered = await store.session(ulid(number), fresh=False)
     assert remembered is not None
     assert remembered == await StoreReads.session(store, ulid(number))
+    assert await store.sessions_by_id([ulid(number)], fresh=False) == {ulid(number): remembered}
     if not remembered.open_round_id:
         return remembered, None
     round_ = await store.round(remembered.open_round_id, fresh=False)
@@ -140,3 +141,18 @@ async def test_nothing_is_told_from_memory_while_a_commit_is_stuck(
                 await read
         assert await store.session(playing.session_id) == playing
         assert await store.round(round_.round_id) == round_
+
+
+async def test_a_session_in_memory_is_not_told_while_the_store_is_stuck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck() -> None:
+        raise StoreError("a commit is stuck")
+
+    async with open_shelf(tmp_path) as store:
+        await store.commit(opened(session(1)))
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "_verify_answering", stuck)
+            with pytest.raises(StoreError, match="a commit is stuck"):
+                await store.session(ulid(1), fresh=False)
+            assert (await store.session(ulid(1))).version == 1

@@ -12,12 +12,13 @@ import pytest
 import pytest_asyncio
 
 from rgs.core.errors import CertificateKnownError, InvalidFieldError, LastAdminError, NotFoundError
-from rgs.store.changes import StoreRefusedError
+from rgs.store.allowed import links_key
+from rgs.store.changes import AllowListChanged, CertificateOff, Change, StoreError, StoreRefusedError
 from rgs.store.interface import Parties, PartyRow
-from rgs.store.opening import open_parties
+from rgs.store.opening import open_parties, open_reads
 from rgs.store.parties import SqliteParties
 from rgs.store.sqlite.store import connect, create_store
-from tests.support.store.shelf import address_of, ulid
+from tests.support.store.shelf import address_of, open_shelf, ulid
 
 ANNA = PartyRow("aa" * 32, "op-1", "operator", "demo", 1000, None)
 SECOND = PartyRow("bb" * 32, "op-1", "operator", "demo", 2000, None)
@@ -85,6 +86,26 @@ async def test_the_last_certificate_of_an_admin_stays(parties: Parties, others: 
         await parties.remove(admin(1).fingerprint, 3_000)
     assert caught.value.metadata["fingerprint"] == admin(1).fingerprint
     assert (await parties.allowed(), await parties.changes()) == before
+
+
+async def test_the_commit_that_removes_a_certificate_leaves_an_admin_whatever_was_seen_before(
+    tmp_path: Path, parties: Parties
+) -> None:
+    """Two admins remove each other, or one's certificate ends between the look and the commit."""
+    operator = PartyRow("ee" * 32, "op-2", "operator", "demo", 1000, None, 9_000)
+    for row in (admin(1), admin(2), admin(3, last_ms=3_000), admin(4, last_ms=None), operator):
+        await parties.add(row)
+
+    def removal(nth: int) -> Change:
+        return Change(records=(AllowListChanged(), CertificateOff(3_000, admin(nth).fingerprint)))
+
+    async with open_shelf(tmp_path) as store:
+        await store.commit(removal(2))
+        before = await parties.allowed(), await parties.changes()
+        with pytest.raises(StoreError):
+            await store.commit(removal(1))
+    assert (await parties.allowed(), await parties.changes()) == before
+    assert admin(1) in before[0]
 
 
 async def test_one_admin_of_two_may_go_and_the_other_may_not(parties: Parties) -> None:
@@ -179,3 +200,25 @@ async def test_a_failure_in_the_middle_leaves_no_transaction(tmp_path: Path, ste
     assert await parties.allowed() == [ANNA]
     await parties.add(AUDIT)
     await parties.close()
+
+
+async def test_links_of_an_operator_are_kept(parties: Parties, tmp_path: Path) -> None:
+    await parties.add(ANNA)
+    await parties.add(AUDIT)
+    changes = await parties.changes()
+    reads = await open_reads(address_of(tmp_path))
+    try:
+        assert await reads.meta(links_key("op-1")) == ""
+        for links in ("one", "two"):
+            await parties.set_links("op-1", links)
+            assert await reads.meta(links_key("op-1")) == links
+        for other in ("audit-1", "op-2"):
+            with pytest.raises(NotFoundError, match=f"^no operator {other} is in the allow-list$"):
+                await parties.set_links(other, "three")
+            assert await reads.meta(links_key(other)) == ""
+        await parties.remove(ANNA.fingerprint, 3000)
+        with pytest.raises(NotFoundError):
+            await parties.set_links("op-1", "three")
+    finally:
+        await reads.close()
+    assert await parties.changes() == changes + 3, "what was refused has changed nothing"

@@ -17,21 +17,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgs.core.games.types import Action, Phase
+from rgs.core.games.types import Action, Phase, StakeLimits
 from rgs.core.ledger import Participation
 from rgs.core.limits import SessionLimits
 from rgs.core.rounds import Round, RoundStatus, TakenAction
-from rgs.core.sessions import Funding, Session, SessionStatus
+from rgs.core.sessions import Funding, Mode, Session, SessionStatus
 from rgs.store import returns, rows
-from rgs.store.changes import Answer, Change, Draft
-from rgs.store.interface import INSTANCES, StatementRow
-from rgs.store.migrations import steps
+from rgs.store.changes import Change, Draft
+from rgs.store.interface import INSTANCES, DayTotalsKey, StatementRow
 from rgs.store.rows import ROUNDS, SESSIONS, UPDATE_ROUND, UPDATE_SESSION
 from rgs.store.sqlite.store import UPDATE_ROUND_WITHIN, UPDATE_SESSION_WITHIN, SqliteStore, connect
 from rgs.store.tables import Table
 from tests.support.service.harness import open_harness
 from tests.support.service.player import Player
-from tests.support.store.shelf import dealt, open_shelf, opened, operation, report, session, started, ulid
+from tests.support.store.declared import columns_by_table
+from tests.support.store.shelf import dealt, open_shelf, opened, operation, session, started, ulid
+from tests.support.store.support_reads import read_for_support
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
@@ -44,6 +45,10 @@ STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     bytes: st.binary(max_size=40),
     Funding: st.sampled_from(Funding),
+    Mode: st.sampled_from(Mode),
+    tuple[tuple[str, StakeLimits], ...]: st.lists(
+        st.tuples(TEXTS, st.builds(StakeLimits, NUMBERS, NUMBERS)), max_size=3
+    ).map(tuple),
     SessionStatus: st.sampled_from(SessionStatus),
     RoundStatus: st.sampled_from(RoundStatus),
     Participation: st.builds(
@@ -114,6 +119,10 @@ def test_a_session_comes_back(first: Session, second: Session, link_no: int, lin
         "limits",
         "funding",
         "table_id",
+        "mode",
+        "bet_limits",
+        "language",
+        "return_url",
     )
     second = replace(second, **{name: getattr(first, name) for name in fixed})
     connection.execute(UPDATE_SESSION, SESSIONS.change(second))
@@ -141,23 +150,11 @@ TABLES: tuple[Table[Any], ...] = (
     returns.TALLIES,
 )
 ELSEWHERE = {
-    "instances": {"end_ms", "slot", "last_id", "lease_ms"},
+    "instances": {"end_ms", "slot", "last_id", "lease_ms", "schema_no"},
     "regulator_days": {"aligned"},
-    "sessions": {"id", "last_id"},
+    "sessions": {"id", "last_id", "reference_slot"},
 }
 """Columns of the schema that no value of a row has."""
-DECLARED = re.compile(r"CREATE TABLE (\w+) \(([^;]*);|ALTER TABLE (\w+)\s([^;]*);")
-COLUMN = re.compile(r"(?:^|,|ADD COLUMN)\s*(\w+) (?:TEXT|BIGINT|INTEGER|BLOB|BYTEA)\b")
-
-
-def columns_by_table(kind: str) -> dict[str, set[str]]:
-    """What the migrations declare, read from their text."""
-    found: dict[str, set[str]] = {}
-    for step in steps(kind):
-        for made, body, altered, more in DECLARED.findall(re.sub(r"--.*", "", step.script)):
-            names = set(COLUMN.findall(body or more))
-            found[made or altered] = names if made else found[altered] | names
-    return found
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -177,6 +174,22 @@ def test_a_field_without_a_column_is_seen(kind: str) -> None:
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("either_store")
+@pytest.mark.parametrize("operator", ["", "op-1"])
+async def test_rounds_in_play_come_oldest_first_each_on_one_page(tmp_path: Path, operator: str) -> None:
+    async with open_shelf(tmp_path) as store:
+        for number in (1, 2, 3):
+            made = session(number)
+            await store.commit(opened(made))
+            await store.commit(started(replace(made, link_no=1), number))
+        found, after = [], 0
+        for _ in range(4):
+            rows = await store.open_rounds(operator, after=after, limit=1)
+            found += [round_.session_id for _, round_ in rows]
+            after = rows[-1][0] if rows else after
+        assert found == [ulid(1), ulid(2), ulid(3)]
 
 
 @pytest.mark.usefixtures("either_store")
@@ -353,7 +366,7 @@ async def test_a_players_open_sessions_are_found_past_all_closed_ones(tmp_path: 
 STANDING = {
     # What is in the table is what is under way: rows that wait, processes that ran.
     r"SCAN stage_reports",
-    r"SCAN instances",
+    r"SCAN (instances|parties)",
     r"SCAN operations USING INDEX operations_pending",
     # Processes that ran, rulesets that were played, rounds that were passed over.
     r"SCAN [il]",
@@ -395,13 +408,24 @@ async def read_everything(store: SqliteStore) -> None:
     await store.pending_operation(ulid(1))
     await store.operation_of_request("op-1", "Act", "x")
     await store.pending_operations(10)
-    await store.reports(10)
-    await store.reports_of(ulid(1), 10)
-    for player in ("", "anna"):
-        for open_only in (False, True):
-            await store.sessions_of("op-1", player, open_only=open_only, before=0, limit=10)
-    await store.rounds_ended("op-1", "anna", before=(1, 1), limit=10)
+    assert (await store.reports(10), await store.reports_of(ulid(1), 10)) == ([], [])
+    for player, is_open in (("", False), ("", True), ("anna", False), ("anna", True)):
+        await store.sessions_of("op-1", player, open_only=is_open, before=0, limit=10)
+    for game in ("", "uth-solo"):
+        await store.rounds_ended("op-1", "anna", game=game, first_ms=1, before=(1, 1), limit=10)
+    await store.rounds_with_code("op-1", "#12:00:00", "", "", first_ms=1, before=(1, 1), limit=10)
+    await store.rounds_of_session(ulid(1), before_no=9, limit=10)
     await store.rounds_started("op-1", "anna", 0, 1, 10)
+    await store.sessions_with("op-1", "ref", before=0, limit=10)
+    await store.session_of_reference("op-1", "ref")
+    await store.session_versions([ulid(1), ulid(2)])
+    await read_for_support(store)
+    await store.day_totals("op-1", "2026-01-01", "2026-12-31", after=DayTotalsKey(), limit=10)
+    await store.unlisted(10)
+    await store.statements_to_list("i", 0, 9, 10)
+    await store.newest_final("op-1")
+    await store.final_mark("op-1", 1)
+    await store.finals("op-1", 0, 10)
     await store.statement_of_hash(bytes(32))
     await store.statements_of_instance("i", 1, 2, 10)
     await store.statements_of_session(ulid(1), 0, 10)
@@ -443,7 +467,9 @@ async def test_no_query_of_a_life_or_a_list_scans(tmp_path: Path) -> None:
     "dropped",
     [
         ("sessions_by_operator", "sessions_by_player", "sessions_not_closed"),
-        ("rounds_by_player_end", "rounds_by_player_start"),
+        ("rounds_by_player_end", "rounds_by_player_start", "rounds_by_player_game_end"),
+        ("rounds_by_code_end", "rounds_by_player_end", "rounds_by_player_start", "rounds_by_player_game_end"),
+        ("sessions_by_reference", "sessions_by_operator", "sessions_by_player", "sessions_not_closed"),
         ("statements_by_hash",),
         ("statements_by_round",),
         ("statements_by_session",),
@@ -460,12 +486,3 @@ async def test_the_oracle_misses_an_index(tmp_path: Path, dropped: tuple[str, ..
         for index in dropped:
             store._db.execute("DROP INDEX " + index)
         assert scans(tmp_path, reported) != {}
-
-
-def test_an_answer_row_is_an_answer() -> None:
-    """The columns of the query stand in the order of the fields."""
-    names = [field.name for field in fields(Answer)]
-    assert names == ["party", "method", "request_id", "digest", "body", "time_ms", "envelope"]
-    assert [field.name for field in fields(type(report("", 1)))][:3] == [
-        "session_id", "stage_no", "regulator_session_id",
-    ]  # fmt: skip

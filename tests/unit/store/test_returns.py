@@ -118,6 +118,7 @@ async def test_nothing_is_counted_twice_though_commits_fail(tmp_path: Path, monk
         await table.start(*range(30))
         await table.end(*range(30))
         monkeypatch.setattr("rgs.service.admin.monitoring.BATCH", 7)
+        monkeypatch.setattr("rgs.service.admin.monitoring.BATCHES_MAX", 1)  # a commit each
         genuine = store.commit
         commits = 0
 

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from rgs.store import opening
 from rgs.store.changes import (
     Change,
     StoreRefusedError,
 )
 from rgs.store.migrations import Migration, steps
-from rgs.store.sqlite.store import SqliteStore, connect, create_store, migrate_store
+from rgs.store.sqlite import store as sqlite_store
+from rgs.store.sqlite.store import SqliteStore, connect, create_store, migrate_store, open_verified, rewrite
 from tests.support.store.shelf import discarded, open_shelf, ulid
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -31,8 +33,7 @@ def test_a_store_is_not_made_over_another(tmp_path: Path) -> None:
 
 
 def test_a_store_is_made_whole_or_without_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda self, **how: read(self, **how) + "CREATE TABLE meta (again);")
+    monkeypatch.setattr(sqlite_store, "steps", lambda kind: [*steps(kind), Migration(99, "CREATE TABLE meta (again);")])
     with pytest.raises(sqlite3.OperationalError, match="already exists"):
         create_store(tmp_path / "rgs.db", ulid(0))
     with closing(connect(tmp_path / "rgs.db", read_only=True)) as reader:
@@ -140,3 +141,42 @@ def test_a_store_is_brought_up_over_several_versions(tmp_path: Path, monkeypatch
     assert migrate_store(path) == (last, last + 3)
     with closing(connect(path, read_only=True)) as db:
         assert db.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'extra%'").fetchone() == (3,)
+
+
+def test_a_store_that_opens_in_part_is_closed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rgs.db"
+    create_store(path, ulid(0))
+    opened: list[sqlite3.Connection] = []
+
+    def in_part(where: Path, *, read_only: bool = False) -> sqlite3.Connection:
+        if read_only:
+            raise StoreRefusedError("planned")
+        opened.append(open_verified(where))
+        return opened[0]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_store, "open_verified", in_part)
+        with pytest.raises(StoreRefusedError, match="planned"):
+            SqliteStore(path)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
+
+
+def test_a_file_of_something_else_is_not_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "rgs.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE notes (text)")
+    with pytest.raises(StoreRefusedError):
+        rewrite(path)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
+
+
+async def test_a_file_is_made_as_a_store_and_read_without_being_written(tmp_path: Path) -> None:
+    path = tmp_path / "rgs.db"
+    await opening.create_store(path, ulid(0))
+    reads = await opening.open_reads(path)
+    assert await reads.meta("store_epoch") == ulid(0)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        await reads._rows("DELETE FROM meta")
+    await reads.close()

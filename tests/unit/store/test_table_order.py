@@ -141,6 +141,7 @@ IGNORED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IGNORED)
 async def test_the_order_breaks_where_a_row_number_is_ignored(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -55,6 +55,17 @@ async def test_one_alone_is_committed_at_once() -> None:
     await writer.close()
 
 
+async def test_a_group_that_landed_in_time_is_not_called_overdue_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgs.store.writer.COMMIT_WAIT_S", 0.2)
+    disk = Disk()
+    writer = Writer(disk.apply)
+    await writer.commit(Change(draw_no=1))
+    await asyncio.sleep(0.4)
+    assert not writer.is_stuck
+    await writer.commit(Change(draw_no=2))
+    await writer.close()
+
+
 async def test_who_comes_while_a_group_is_written_makes_the_next() -> None:
     disk = Disk()
     writer = Writer(disk.apply)

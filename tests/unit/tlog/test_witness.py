@@ -83,11 +83,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def served(folder: Path, request_s: float = 10.0) -> Iterator[WitnessServer]:
+def served(folder: Path, request_s: float = 10.0, tls: ssl.SSLContext | None = None) -> Iterator[WitnessServer]:
     """The witness of a folder over HTTP, on a loop of its own."""
     witness, store = witness_folder.open_witness(folder)
     loop = asyncio.new_event_loop()
-    server = WitnessServer(witness, "127.0.0.1", 0, request_s=request_s)
+    server = WitnessServer(witness, "127.0.0.1", 0, tls=tls, request_s=request_s)
     loop.run_until_complete(server.start())
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

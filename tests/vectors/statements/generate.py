@@ -13,15 +13,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.records.betting import bet_by_bet
 from tests.support.records.factory import RecordFactory
+from tests.support.records.granted import free_bets
 from tests.support.records.lying import windowed
 from tests.support.records.planted import PLANTED
+from tests.support.records.planted_demo import second_versions
+from tests.support.records.planted_tables import PLANTED_AT_TABLES
 from tests.support.records.ready_made import large_factory, small_factory
+from tests.support.records.table_stories import cut, every_kind
 
 FOLDER = Path(__file__).parent / "scenarios"
 Scenario = dict[str, Any]
 
 FAULTS = (
+    "bet above the signed limit",
+    "demo counted as real",
+    "play money with the regulator's ids",
+    "play money bought at the wallet",
+    "a free bet for another round",
+    "the campaign gets more back",
     "another deck, the old commitment",
     "a byte too many",
     "a byte too few",
@@ -47,6 +58,10 @@ FAULTS = (
     "node key revoked from a place of the log on",
     "a draw window that shrinks",
     "draws beyond the window",
+    "a path that leads elsewhere",
+    "a seat added after the draw, seen by its player",
+    "a decision in another phase's window",
+    "previous of nothing, cut",
 )
 
 
@@ -99,12 +114,38 @@ def scenarios() -> dict[str, Scenario]:
             "1 rounds verified, 0 failed, ANCHORED",
         ),
         "cut_session": cut_session(),
+        "second_versions": scenario(
+            "a session with play money and one with limits on its bets, both of version 2, beside one of version 1",
+            second_versions(),
+            "4 rounds verified, 0 failed, ANCHORED",
+        ),
+        "free_bets": scenario(
+            "five rounds of one session, four of them paid for by free bets: won, lost, void, with a side bet",
+            free_bets(),
+            "5 rounds verified, 0 failed, ANCHORED",
+        ),
+        "seamless": scenario(
+            "four rounds whose bets are debited one by one and whose returns are credited",
+            bet_by_bet(),
+            "4 rounds verified, 0 failed, ANCHORED",
+        ),
+        "table_shared": scenario(
+            "a table where all share one hand: two rounds played, one void before its draw, two void after it",
+            every_kind("uth-online"),
+            "4 rounds verified, 0 failed, ANCHORED",
+        ),
+        "table_boxes": scenario(
+            "a table of boxes with own cards: the same five rounds",
+            every_kind("uth-seven-box"),
+            "4 rounds verified, 0 failed, ANCHORED",
+        ),
+        "table_session": table_session(),
     }
     for name, change, checks, expect in TRANSFORMED:
         made[name] = scenario(
             f"the small export, {name.replace('_', ' ')}", small, expect, checks, lines=change(small.lines)
         )
-    for planted in PLANTED:
+    for planted in (*PLANTED, *PLANTED_AT_TABLES):
         if planted.name in FAULTS:
             made[planted.name.replace(" ", "_").replace(",", "").replace("'", "")] = fault(planted.name)
     return made
@@ -165,10 +206,22 @@ def cut_session() -> Scenario:
     )
 
 
+def table_session() -> Scenario:
+    """The session of one player at a table of boxes, cut out of the whole."""
+    factory = every_kind("uth-seven-box")
+    return scenario(
+        "one session at a table of boxes, with what its rounds share and the paths of its seats",
+        factory,
+        "4 rounds verified, 0 failed, ANCHORED",
+        lines=cut(factory).splitlines(),
+    )
+
+
 def fault(name: str) -> Scenario:
-    (planted,) = [planted for planted in PLANTED if planted.name == name]
+    (planted,) = [planted for planted in (*PLANTED, *PLANTED_AT_TABLES) if planted.name == name]
     factory = planted.build()
-    return scenario(f"planted: {name}", factory, EXPECTED[name][0], EXPECTED[name][1])
+    lines = planted.exporting(factory).splitlines()
+    return scenario(f"planted: {name}", factory, EXPECTED[name][0], EXPECTED[name][1], lines=lines)
 
 
 ONE_FAILED = "0 rounds verified, 1 failed, ANCHORED"
@@ -200,6 +253,22 @@ EXPECTED: dict[str, tuple[str, list[str]]] = {
     "two reseeds a draw": ("0 rounds verified, 2 failed, ANCHORED", ["20 draws"]),
     "player's decision sent by operator-2": (ONE_FAILED, ["15 actions"]),
     "statement dated before its instance": ("1 rounds verified, 0 failed, ANCHORED", ["22 scope", "3 key"]),
+    "bet above the signed limit": ("3 rounds verified, 1 failed, ANCHORED", ["10 stakes", "11 opening"]),
+    "demo counted as real": ("4 rounds verified, 0 failed, ANCHORED", ["23 ids"]),
+    "play money with the regulator's ids": ("4 rounds verified, 0 failed, ANCHORED", ["23 ids"]),
+    "a free bet for another round": (
+        "4 rounds verified, 1 failed, ANCHORED",
+        ["11 opening", "18 balance", "7 session"],
+    ),
+    "the campaign gets more back": ("4 rounds verified, 1 failed, ANCHORED", ["11 opening", "18 balance"]),
+    "play money bought at the wallet": ("4 rounds verified, 0 failed, ANCHORED", ["23 ids"]),
+    "a path that leads elsewhere": ("0 rounds verified, 2 failed, ANCHORED", ["28 seats"]),
+    "a seat added after the draw, seen by its player": (
+        "0 rounds verified, 1 failed, ANCHORED",
+        ["11 opening", "28 seats", "9 deal"],
+    ),
+    "a decision in another phase's window": ("1 rounds verified, 1 failed, ANCHORED", ["26 windows"]),
+    "previous of nothing, cut": ("1 rounds verified, 1 failed, ANCHORED", ["24 table"]),
     "signed by nobody": (ONE_FAILED, ["11 opening", "3 key", "6 number", "7 session"]),
 }
 

@@ -1,24 +1,21 @@
-"""The texts of the terminal client in three languages: `en.toml`, `it.toml`, `de.toml` (F-7, three languages).
+"""The words of the terminal client: the texts of the contract's codes (`rgs.core.texts`), and its own screens and keys.
 
-Each game has its own words: `vedi` is the check of Ultimate Texas Hold'em and the call of Casino Hold'em. English is
-the reference: a language with other keys, or with other placeholders in a text, is refused when it is loaded. A missing
-text is a KeyError. Amounts, ids, times, reasons and the errors of checks are the same in every language.
+`en.toml`, `it.toml` and `de.toml` here have what only the terminal says. `key.<game>` has the key of each decision; its
+word is in the texts. English is the reference: a language with other keys, or with other placeholders in a text, is
+refused when it is loaded. A missing text is a KeyError.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from string import Formatter
-from typing import Any, Final
+from typing import Final
 
 from rgs.core.errors import FormatError
+from rgs.core.texts import LANGUAGES, REFERENCE, Texts, load_texts, parse_texts, verify_texts
 
-LANGUAGES: Final = ("en", "it", "de")
-REFERENCE: Final = LANGUAGES[0]
 _FIRST: Final = ("field", "limit", "value")
 
 
@@ -33,49 +30,18 @@ class Choice:
         return f"[{self.key}] {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The texts of one language."""
-
-    language: str
-    texts: Mapping[str, str]
-
-    def __call__(self, key: str, /, **values: object) -> str:
-        """The text with its placeholders filled. KeyError if the text or a value is missing."""
-        return self.texts[key].format(**values)
-
-    def known(self, key: str, otherwise: str) -> str:
-        """The text, or `otherwise` for a word of a newer server."""
-        return self.texts.get(key, otherwise)
+@dataclass(frozen=True, slots=True, eq=False)
+class Words(Texts):
+    """The texts of one language, those of the terminal among them."""
 
     def choice(self, name: str, **values: object) -> Choice:
         """One of `choice.*`."""
-        return _choice(self(f"choice.{name}", **values))
-
-    def has(self, key: str) -> bool:
-        """Whether the text exists."""
-        return key in self.texts
-
-    # --- what belongs to a game ---------------------------------------------------------------------------------------
-
-    def bet(self, family: str, bet: str) -> str:
-        """The name of a bet in the game."""
-        return self.known(f"game.{family}.bet.{bet}", bet)
+        key, _, what = self(f"choice.{name}", **values).partition(" ")
+        return Choice(key, what)
 
     def action(self, family: str, action: str) -> Choice:
         """Key and word of a decision (`PLAY_4X`) in a game."""
-        return _choice(self(f"game.{family}.action.{action}"))
-
-    def rules(self, family: str, *, floor: str, after_fold: str) -> list[str]:
-        """The rules of the game, sentence by sentence; empty for an unknown game."""
-        prefix = f"game.{family}.rule."
-        filled = {
-            "floor": self.known(f"floor.{floor}", floor),
-            "after_fold": self.known(f"game.{family}.after_fold.{after_fold}", after_fold),
-        }
-        return [text.format(**filled) for key, text in self.texts.items() if key.startswith(prefix)]
-
-    # --- refusals -----------------------------------------------------------------------------------------------------
+        return Choice(self(f"key.{family}.{action}"), self(f"game.{family}.action.{action}"))
 
     def refusal(self, reason: str, message: str, metadata: Mapping[str, str], code: str = "") -> str:
         """A refusal of the server: its text in this language, then the reason with its facts.
@@ -98,64 +64,22 @@ def language_of(environment: Mapping[str, str]) -> str:
 
 @cache
 def load_words(language: str) -> Words:
-    """The texts of one of LANGUAGES, compared with the reference. FormatError."""
-    texts = parse_words(_read(language))
+    """The words of one of LANGUAGES, compared with the reference. InvalidFieldError, FormatError."""
+    shared = load_texts(language).texts
+    own = parse_words((resources.files(__name__) / f"{language}.toml").read_text(encoding="utf-8"))
     if language != REFERENCE:
-        verify_words(texts, load_words(REFERENCE).texts)
-    return Words(language, texts)
+        verify_texts({**shared, **own}, load_words(REFERENCE).texts)
+    if both := sorted(shared.keys() & own.keys()):
+        raise FormatError(f"{both[0]} stands in the texts and in those of the terminal", field=both[0])
+    return Words(language, {**shared, **own})
 
 
 def parse_words(document: str) -> dict[str, str]:
-    """The texts of a TOML document by their dotted keys. FormatError."""
-    try:
-        tables = tomllib.loads(document)
-    except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"cannot parse the texts as TOML: {error}") from None
-    texts: dict[str, str] = {}
-    _flatten("", tables, texts)
+    """The terminal's own texts by their dotted keys. FormatError."""
+    texts = parse_texts(document)
     for key, text in texts.items():
-        if not text or text != text.strip():
-            raise FormatError(f"{key} is empty, or begins or ends with a space", field=key)
-        if (key.startswith("choice.") or ".action." in key) and text[1:2] != " ":
+        if key.startswith("choice.") and text[1:2] != " ":
             raise FormatError(f"{key} must begin with one key and a space", field=key)
+        if key.startswith("key.") and len(text) != 1:
+            raise FormatError(f"{key} must be one key", field=key)
     return texts
-
-
-def verify_words(texts: Mapping[str, str], reference: Mapping[str, str]) -> None:
-    """FormatError unless both have the same keys in the same order, and each text the same placeholders."""
-    if list(texts) != list(reference):
-        different = sorted(set(texts) ^ set(reference)) or ["their order"]
-        raise FormatError(f"the texts differ from the reference in {', '.join(different[:5])}", field=different[0])
-    for key, text in texts.items():
-        if placeholders(text) != placeholders(reference[key]):
-            raise FormatError(f"{key} has other placeholders than the reference", field=key)
-
-
-def placeholders(text: str) -> frozenset[str]:
-    """The names of the placeholders in a text. FormatError."""
-    try:
-        return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
-    except ValueError as error:
-        raise FormatError(f"cannot parse the placeholders of {text!r}: {error}") from None
-
-
-def _flatten(prefix: str, table: Mapping[str, Any], texts: dict[str, str]) -> None:
-    for name, value in table.items():
-        key = f"{prefix}{name}"
-        if isinstance(value, str):
-            texts[key] = value
-        elif isinstance(value, dict):
-            _flatten(f"{key}.", value, texts)
-        else:
-            raise FormatError(f"{key} must be text", field=key)
-
-
-def _choice(text: str) -> Choice:
-    key, _, what = text.partition(" ")
-    return Choice(key, what)
-
-
-def _read(language: str) -> str:
-    if language not in LANGUAGES:
-        raise FormatError(f"unknown language {language!r}; known languages: {', '.join(LANGUAGES)}", field="language")
-    return (resources.files(__name__) / f"{language}.toml").read_text(encoding="utf-8")

@@ -54,6 +54,7 @@ BOOKS = [
 ]
 
 
+@pytest.mark.slow
 @needs_fork
 @pytest.mark.parametrize(("book", "rows_of", "lengths"), BOOKS, ids=["wallet", "regulator"])
 async def test_killed_between_every_two_statements(

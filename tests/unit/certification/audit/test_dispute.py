@@ -42,12 +42,12 @@ def fold(factory: RecordFactory, worker: Any, player: Any) -> None:
 
 
 def made(
-    tmp_path: Path, act: Act, ruleset: str = "uth-solo", stakes: dict[str, int] | None = None
+    tmp_path: Path, act: Act, ruleset: str = "uth-solo", stakes: dict[str, int] | None = None, *, demo: bool = False
 ) -> tuple[Case, dict[str, bytes]]:
     """A round, and the files of its zip."""
-    factory = RecordFactory("dispute")
+    factory = RecordFactory("dispute", law_version=None if demo else 1)
     worker = factory.start("node-1-b1-w0")
-    player = factory.open(worker, ruleset)
+    player = factory.open(worker, ruleset, demo=demo)
     factory.buy(worker, player, 50_000)
     factory.deal(worker, [player], stakes or {"ante": 100, "trips": 50})
     act(factory, worker, player)
@@ -85,7 +85,12 @@ def run(case: Case, files: dict[str, bytes], *more: str) -> int:
     [
         (play, "uth-solo", None, ("U-5", "U-7", "VERIFIED ANCHORED", "entry 4 of log.example/2026h2, WITNESSED")),
         (void, "uth-solo", None, ("MALFUNCTION", "Would have returned", "void round: every stake is returned in full")),
-        (unrecoverable, "uth-solo", None, ("DECK_UNRECOVERABLE", "nothing of it is revealed")),
+        (
+            unrecoverable,
+            "uth-solo",
+            None,
+            ("lässt sich nicht öffnen (DECK_UNRECOVERABLE)", "nothing of it is revealed"),
+        ),
         (fold, "casino-holdem", {"ante": 100, "aa": 50}, ("C-7", "the player folded")),
     ],
 )
@@ -99,12 +104,33 @@ def test_a_round_as_a_page(
     for words in (
         *reported,
         *(one["name"] for one in languages().values()),
-        "regulator_session_id",
-        "wallet_transaction_id",
+        # R-1: both ids of the regulator, beside the round and in the transfers, in each language.
+        "Regulator&#39;s session id",
+        "ID di partecipazione del regolatore",
+        "Teilnahme-ID der Aufsichtsbehörde",
+        "M1795000001AAAAA",
+        "session id M1795000001AAAAA",
+        "ID di partecipazione N1795000002AAAAA, transazione W1795000003AAAAA",
     ):
         assert words in text, words
+    assert text.count('<td class="long">N1795000002AAAAA</td>') == len(languages())
+    assert "_id " not in text, "no field's name stands on the page"
     assert "<script" not in text
     assert text.count("<svg") == (0 if act is unrecoverable else 3 * 9)
+
+
+def test_a_page_says_that_a_round_was_played_with_play_money(tmp_path: Path) -> None:
+    case, files = made(tmp_path, play, demo=True)
+    page = tmp_path / "page.html"
+    assert run(case, files, "--html", str(page)) == 0
+    text = page.read_text()
+    assert "500.00 EUR" in text
+    assert all(one["play_money"] in text for one in languages().values())
+    assert "wallet_transaction_id" not in text.split("PLAY_MONEY")[0]
+    (tmp_path / "money").mkdir()
+    case, files = made(tmp_path / "money", play)
+    assert run(case, files, "--html", str(page)) == 0
+    assert not any(one["play_money"] in page.read_text() for one in languages().values())
 
 
 def test_a_page_is_in_the_words_and_amounts_of_its_language(tmp_path: Path) -> None:
@@ -113,9 +139,12 @@ def test_a_page_is_in_the_words_and_amounts_of_its_language(tmp_path: Path) -> N
     assert run(case, files, "--html", str(page)) == 0
     _, english, italian, german = page.read_text().split("<section")
     for text, words in (
-        (english, ("before the flop", "play, 2 x ante", "500.00 EUR", "Everything in this file verifies")),
-        (italian, ("prima del flop", "500,00 EUR", "Tutto in questo file è verificato", "acquisto")),
-        (german, ("vor dem Flop", "500,00 EUR", "Alles in dieser Datei ist geprüft", "Kauf")),
+        (english, ("before the flop", "play 2x", "500.00 EUR", "Everything in this file verifies")),
+        (
+            italian,
+            ("prima del flop", "500,00 EUR", "Tutto ciò che questo file contiene è stato verificato", "acquisto"),
+        ),
+        (german, ("vor dem Flop", "500,00 EUR", "Alles in dieser Datei wurde geprüft", "Kauf")),
     ):
         for one in words:
             assert one in text, one
@@ -129,7 +158,7 @@ def test_bets_and_decisions_have_the_words_of_their_game() -> None:
     """F-7 (each game's own words): vedi is the check of one game and the call of the other."""
     words = languages()["it"]
     assert words["action"]["ultimate_texas_holdem"]["check"] == "vedi"
-    assert words["action"]["casino_holdem"]["call"] == "vedi, 2x la Puntata Antecedente"
+    assert words["action"]["casino_holdem"]["call"] == "vedi"
     assert words["bet"]["casino_holdem"]["ante"] == "Puntata Antecedente"
     assert words["bet"]["ultimate_texas_holdem"]["ante"] == "Ante"
 

@@ -122,7 +122,8 @@ def test_a_seat_as_a_page(tmp_path: Path, ruleset: str, nth: int, shown: tuple[s
         "VERIFIED ANCHORED: 4 rounds of the session",
         "table-1",
         "WITNESSED",
-        "wallet_transaction_id",
+        "ID di partecipazione del regolatore",
+        "Sitzungs-ID der Aufsichtsbehörde",
     ):
         assert words in text, words
     for one in languages().values():

@@ -338,3 +338,27 @@ def test_a_whole_session_row_by_row() -> None:
             "5", "1", "0", "4", "1", "true", "true",
         )
     ]  # fmt: skip
+
+
+# --- files ---
+
+
+def test_a_file_that_cannot_be_read_is_refused_in_words() -> None:
+    with pytest.raises(FormatError, match="UTF-16: convert the file to UTF-8"):
+        list(csv_records(["\ufeffa,b\n".encode("utf-16-le")]))
+    with pytest.raises(FormatError, match="the header names a more than once"):
+        list(csv_records([b"a,b,a\n"]))
+
+
+def test_an_object_is_flat_and_names_each_key_once() -> None:
+    for text, why in (("[]", "not a JSON object"), ('{"a":1,"a":1}', "a key is repeated"), ("{", "not JSON")):
+        with pytest.raises(RowRefusedError, match=why):
+            parse_object(text)
+
+
+def test_rows_are_counted_by_their_lines() -> None:
+    """An empty line counts, and a row of too few fields is refused."""
+    rows = list(csv_records([b"a,b\n\nx,y\nz\n"]))
+    assert [number for number, _ in rows] == [3, 4]
+    assert rows[0][1] == {"a": "x", "b": "y"}
+    assert str(rows[1][1]) == "1 fields, the header names 2"

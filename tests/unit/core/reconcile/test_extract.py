@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rgs.core.jurisdictions import load_jurisdiction
-from rgs.core.reconcile.extract import SEATS, SESSIONS, TRANSFERS, Extract
+from rgs.core.reconcile.extract import PLAYED_FREE, SEATS, SESSIONS, TRANSFERS, Extract
 from rgs.core.replay import Rulebook
 from rgs.core.replay.keys import SigningKey
 from rgs.core.replay.reading import Statement
@@ -86,3 +86,29 @@ def test_an_unknown_jurisdiction_gives_a_day() -> None:
         _, rows = extracted(opened(jurisdiction=unknown), statement("round_opening", round_opening), **options)
         (seat,) = [row for table, row in rows if table == SEATS]
         assert int(seat[10]) - int(seat[8]) == due
+
+
+def test_play_money_is_counted_and_compared_with_nothing() -> None:
+    demo = {**OPEN, "mode": "demo", "test_regulator": False}
+    purchase = {"participation_id": "P", "bought_minor": "5", "amount_minor": "5", "purchase_no": "1"}
+    round_opening = {
+        "round_no": "1", "balance_before_minor": "9", "seat": {"bets": [{"amount_minor": "1", "bet": "ante"}]},
+    }  # fmt: skip
+    final = {"opening": "hash of round_opening", "staked_minor": "1", "returned_minor": "0", "status": "settled"}
+    end = {
+        "rounds": "1", "staked_minor": "1", "returned_minor": "0", "bought_minor": "5", "paid_out_minor": "4",
+        "participation_id": "P",
+    }  # fmt: skip
+    free = {"reason": "PLAY_MONEY"}
+    links = [
+        statement("purchase", purchase, free), statement("round_opening", round_opening),
+        statement("round_final", final), statement("participation_end", end, free),
+    ]  # fmt: skip
+    extract, rows = extracted(statement("session_open", demo, {"player": "anna"}), *links)
+    assert rows == [(PLAYED_FREE, ("S",))]
+    assert (extract.demo_sessions, extract.demo_rounds, extract.missing) == (1, 1, {})
+    extract, rows = extracted(*links)  # files that begin later: the block beside the purchase says it
+    assert rows == [(PLAYED_FREE, ("S",))]
+    assert (extract.demo_sessions, extract.demo_rounds) == (1, 1)
+    extract, rows = extracted(statement("session_open", demo), *links, operator="op-2")
+    assert (extract.demo_sessions, extract.demo_rounds) == (0, 0)

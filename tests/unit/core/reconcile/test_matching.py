@@ -280,3 +280,16 @@ def test_which_source_is_independent_and_why(is_test: bool) -> None:
     regulators = ["sessions and rights of participation", "stages of the regulator"]
     assert own == (regulators if is_test else [])
     assert ("our own" in whys["purchases and payouts"]) is is_test
+
+
+def test_money_that_came_twice_or_back_too_often_is_named_though_the_record_names_nothing() -> None:
+    back = replace(ROW, kind="rollback", time_ms=600)
+    assert money([], [ROW, replace(ROW, time_ms=510), back], []) == [BreakClass.DUPLICATE]
+    assert money([], [replace(ROW, kind="credit")], []) == [BreakClass.MISSING_IN_RGS]
+
+
+def test_a_day_that_begins_before_the_period_is_in_it_in_part() -> None:
+    period = replace(TERMS, from_ms=600, to_ms=700)
+    assert [period.is_in_part(*day) for day in ((500, 600), (500, 601), (699, 800), (700, 800))] == [
+        False, True, True, False,
+    ]  # fmt: skip

@@ -87,18 +87,21 @@ def places(factory: RecordFactory) -> Sequence[int]:
     return range(len(factory.lines))
 
 
+@pytest.mark.slow_exhaustive
 def test_a_removed_statement_of_a_large_export_shows_wherever_it_stood() -> None:
     factory = large_factory()
     for place in places(factory):
         assert replay_lines(factory, [*factory.lines[:place], *factory.lines[place + 1 :]]).failures, place
 
 
+@pytest.mark.slow_exhaustive
 def test_a_repeated_statement_of_a_large_export_shows_wherever_it_stood() -> None:
     factory = large_factory()
     for place in places(factory):
         assert replay_lines(factory, [*factory.lines, factory.lines[place]]).failures, place
 
 
+@pytest.mark.slow_exhaustive
 def test_statements_of_one_instance_or_session_do_not_change_places() -> None:
     factory = large_factory()
     for place in places(factory)[:-1]:

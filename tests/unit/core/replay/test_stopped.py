@@ -49,6 +49,7 @@ def test_a_replay_that_is_stopped_after_every_line_says_the_same() -> None:
     assert (counts["rounds_verified"], counts["instances"]) == (9, 3)
 
 
+@pytest.mark.slow_exhaustive
 @pytest.mark.parametrize("name", EXPORTS)
 def test_a_fault_is_found_whenever_the_replay_was_stopped(name: str) -> None:
     factory = EXPORTS[name].build()

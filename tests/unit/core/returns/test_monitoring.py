@@ -25,7 +25,7 @@ from rgs.core.returns.evidence import (
     law_evidence,
     moments,
 )
-from rgs.core.returns.figures import played
+from rgs.core.returns.figures import Played, played, played_at_table
 from rgs.core.returns.tally import ALPHA, BLOCK, ReturnTally, Series, format_tally, parse_tally
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset, parse_canonical_ruleset
 from tests.support.service.monitored import (
@@ -172,6 +172,7 @@ def drawn(law: Law, streams: int, rounds: int, seed: int, shift: float = 0.0) ->
     return np.random.default_rng(seed).choice(values, size=(streams, rounds), p=chances)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", ["showdown", "dealer", "trips"])
 def test_fair_streams_looked_at_after_every_round_alarm_no_more_often_than_stated(figure: str) -> None:
     law = laws_of().figures[figure]
@@ -386,3 +387,7 @@ def test_the_text_of_a_tally_is_canonical() -> None:
     for wrong in ("", "[]", "{}", text.replace('"rounds"', '"other"'), text.replace('"life"', '"death"')):
         with pytest.raises(FormatError):
             parse_tally(wrong)
+
+
+def test_a_table_whose_seats_showed_nothing_adds_no_figure() -> None:
+    assert played_at_table(UTH, []) == Played({}, {}, 0, 0)

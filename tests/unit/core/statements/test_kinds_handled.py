@@ -219,7 +219,7 @@ def test_every_match_over_kinds_refuses_the_rest_and_names_all_of_its_own() -> N
 
 
 def test_every_kind_that_there_is_has_its_times_looked_at() -> None:
-    named = times.ONE_TIME | {"round_opening", "round_final", "seat_final", "table_final", "table_round"}
+    named = times.ONE_TIME | {"round_opening", "round_final", "seat_final", "table_final", "table_round", "free_bet"}
     assert named == frozenset(KINDS)
     assert {name for name in times.ONE_TIME if count_times(KINDS[name].shape) > 1} == set()
     assert count_times(KINDS["round_opening"].shape) == 2

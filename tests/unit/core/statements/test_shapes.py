@@ -50,6 +50,7 @@ def pattern_accepts(shape: Shape, value: Any) -> bool:
     return re.fullmatch(canonical_pattern(shape).encode(), format_canonical(value)) is not None
 
 
+@pytest.mark.slow
 @given(st.data(), st.sampled_from(ALL))
 def test_three_readings_accept_every_value_of_a_shape(data: st.DataObject, shape: Shape) -> None:
     value = data.draw(values_of(shape))
@@ -58,6 +59,7 @@ def test_three_readings_accept_every_value_of_a_shape(data: st.DataObject, shape
     jsonschema.validate(value, json_schema(shape))
 
 
+@pytest.mark.slow
 @given(st.data(), st.sampled_from(ALL))
 def test_three_readings_agree_on_a_value_that_was_changed(data: st.DataObject, shape: Record) -> None:
     value = data.draw(values_of(shape))

@@ -87,7 +87,7 @@ def test_a_table_round_says_all_that_is_fixed_before_the_draw() -> None:
         "early_close": True,
         "game_code": "#11:06:40",
         "hands": "1",
-        "jurisdiction": {"id": "it-adm", "sha256": LAW.sha256, "version": "2"},
+        "jurisdiction": {"id": "it-adm", "sha256": LAW.sha256, "version": "3"},
         "leaves": "128",
         "limits": [
             {"bet": "ante", "max_minor": "20000", "min_minor": "50"},

@@ -223,7 +223,7 @@ def test_names_may_be_in_more_languages() -> None:
         ({"ruleset": "uth-solo"}, "ruleset: uth-solo is played solo; name a ruleset with table_only"),
         ({"jurisdiction": "xx"}, "jurisdiction: 'xx' is not one of it-adm, gb-ukgc, demo"),
         ({"currency": "euro"}, "currency: 'euro' is not a currency code"),
-        ({"currency": "GBP"}, "currency: GBP is not EUR, the currency of demo"),
+        ({"currency": "SEK"}, "currency: SEK is not one of demo: EUR, CHF, GBP, JPY"),
         ({"limits__ante__max_minor": 98}, "limits.ante.max_minor: 98 is outside 100..100000"),
         ({"timers__betting_ms": 5_000}, "timers.amber_ms: 5000 is outside 0..4999"),
         ({"seats": -1}, "seats: -1 is outside 0..1048576"),
@@ -294,7 +294,7 @@ def test_italy_allows_both() -> None:
     assert with_rows(jurisdiction="it-adm").early_close
 
 
-@pytest.mark.parametrize(("jurisdiction_id", "version"), EARLIER_VERSIONS)
+@pytest.mark.parametrize(("jurisdiction_id", "version"), [one for one in EARLIER_VERSIONS if one[1] == 1])
 def test_a_jurisdiction_from_before_tables_has_none(jurisdiction_id: str, version: int) -> None:
     law = load_jurisdiction(jurisdiction_id, version)
     message = f"jurisdiction: {jurisdiction_id} version 1 allows no tables"

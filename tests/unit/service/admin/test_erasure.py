@@ -111,6 +111,7 @@ async def test_no_free_page_of_a_store_file_remembers_who_was_erased(tmp_path: P
     assert kept_in(tmp_path, (*words, "bert-91c0")) == {"bert-91c0"}
 
 
+@pytest.mark.slow
 async def test_a_store_that_cannot_be_written_anew_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     harness = ServiceHarness(tmp_path)
     await harness.start()

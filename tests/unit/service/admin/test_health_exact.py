@@ -16,7 +16,7 @@ from rgs.core.errors import RegulatorUnavailableError
 from rgs.ports.regulator import SessionClose
 from rgs.service.admin.health_monitor import REGULATOR_FAILURES_MAX
 from rgs.service.timekeeping import ASK_PERIOD_MS
-from rgs.store.changes import LatchSet, StoreError
+from rgs.store.changes import Change, LatchCleared, LatchSet, StoreError
 from tests.support.service.harness import ServiceHarness, read_statement
 from tests.support.service.oracles import stored_statements
 from tests.unit.service.admin.test_health_monitor import clearing, closed, guard, poll
@@ -142,6 +142,35 @@ async def test_a_latch_that_this_process_set_is_found_cleared_by_another(
     await monitor.follow()
     assert not guard(harness, "keys").latched
     assert guard(harness, "keys").code == "KEY_ENDED", "what it stands for has not changed"
+
+
+async def test_a_latch_that_another_process_set_and_cleared_is_followed(harness: ServiceHarness) -> None:
+    monitor, now_ms = harness.services.monitor, harness.clock.now_ms()
+    for _ in range(2):
+        await harness.store.commit(Change(records=(LatchSet("node-1", "keys", "KEY_ENDED", now_ms),)))
+        await monitor.follow()
+        assert guard(harness, "keys").latched
+        await harness.store.commit(Change(records=(LatchCleared("node-1", "keys"),)))
+        await monitor.follow()
+        assert not guard(harness, "keys").latched
+        assert guard(harness, "keys").code == "KEY_ENDED", "what it stands for has not changed"
+
+
+async def test_the_clock_is_believed_again_once_the_database_agrees(
+    tmp_path: Path, harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness.store, "clock_ms", harness._database_ms)
+    await poll(harness)
+    harness.clock.jump(3_600_000)
+    await poll(harness)
+    assert (closed(harness), guard(harness, "clock").latched) == (["clock"], True)
+    harness.clock.jump(-3_600_000)
+    for _ in range(3):
+        harness.clock.tick(ASK_PERIOD_MS)
+        await poll(harness)
+    assert closed(harness) == []
+    assert await harness.store.latches("node-1") == []
+    assert codes(tmp_path) == ["GUARD_CLOSED", "TIME_JUMP", "GUARD_OPENED"]
 
 
 async def test_the_stores_guard_is_logged_when_a_commit_opens_it(harness: ServiceHarness) -> None:

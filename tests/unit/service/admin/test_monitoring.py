@@ -52,6 +52,7 @@ def deal_by(
     monkeypatch.setattr(harness.instance._generator, "draw", draw)
 
 
+@pytest.mark.slow
 async def test_a_rigged_generator_passes_replay_and_is_told_by_its_returns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +159,9 @@ async def test_one_look_reads_no_more_than_its_batches_and_the_next_goes_on(
         await anna.play()
     count = (await harness.store.instances(alive_only=True))[0].statement_no
     assert count > 6
+    before = harness.store.writer.changes
     assert await harness.services.monitoring.poll() == 6
+    assert harness.store.writer.changes == before + 1  # all batches of a look are one commit
     assert await harness.services.monitoring.poll() == min(6, count - 6)
 
 

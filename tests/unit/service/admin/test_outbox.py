@@ -46,6 +46,8 @@ async def test_a_refused_report_holds_up_nobody_else(tmp_path: Path, harness: Se
     (event,) = events_of(tmp_path, "REPORTS_HELD")
     assert (event["session_id"], event["reason"]) == (anna.session_id, "AVAILABLE_MISMATCH")
     await bert.play()
+    rows, _ = await harness.services.outbox.figures()
+    assert {row.kind: row.count for row in rows} == {"held": 2, "stages": 1}
     assert await harness.reporting.report_stages() == 1, "the others' go on, what is held stays"
     rows, _ = await harness.services.outbox.figures()
     assert {row.kind: row.count for row in rows} == {"held": 2}
@@ -115,6 +117,26 @@ async def test_days_are_aligned_once_and_again_when_they_change(
     assert await reporting.align_days() == 1
 
 
+async def test_a_day_is_over_ten_minutes_after_its_midnight(harness: ServiceHarness, anna: Player) -> None:
+    reporting, midnight_ms = harness.services.reporting, (harness.clock.now_ms() // DAY_MS + 1) * DAY_MS
+    await anna.sit()
+    harness.clock.time_ms = midnight_ms + 599_999
+    assert await reporting.align_days() == 0
+    harness.clock.tick()
+    assert await reporting.align_days() == 1
+
+
+async def test_a_stage_of_today_that_waits_holds_up_no_day_before(harness: ServiceHarness, anna: Player) -> None:
+    midnight_ms = (harness.clock.now_ms() // DAY_MS + 1) * DAY_MS
+    await anna.sit()
+    harness.clock.time_ms = midnight_ms + DAY_MS // 2
+    late = Player(harness, name="bert")
+    await late.sit()
+    await late.play()
+    assert len(await harness.store.reports(100)) == 1
+    assert await harness.services.reporting.align_days() == 1
+
+
 async def test_a_refused_alignment_is_set_aside(tmp_path: Path, harness: ServiceHarness, anna: Player) -> None:
     await anna.sit()
     await anna.leave()
@@ -168,6 +190,24 @@ async def test_what_is_owed_is_listed_with_age_attempts_and_reason(harness: Serv
     assert await harness.services.outbox.pending_credits(Caller("op-2", Role.OPERATOR, "demo"), 0, "") == ((), "")
     await harness.settle()
     assert await harness.services.outbox.pending_credits(ADMIN, 0, "") == ((), "")
+
+
+async def test_a_credit_whose_session_the_store_does_not_hold_is_refused_by_name(
+    harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await anna.sit(5_000)
+    harness.wallet_script.plan("credit", WalletRefusedError("no", refusal="ACCOUNT_UNKNOWN"))
+    with pytest.raises(WalletRefusedError):
+        await anna.end()
+
+    async def gone(_session_id: str) -> None:
+        """A store that was restored in part."""
+
+    with monkeypatch.context() as patched:
+        patched.setattr(harness.store, "session", gone)
+        with pytest.raises(NotFoundError) as refused:
+            await harness.services.outbox.pending_credits(ADMIN, 2, "")
+    assert refused.value.metadata == {"kind": "session", "session_id": anna.session_id}
 
 
 async def test_the_log_has_a_line_a_minute_while_something_waits(harness: ServiceHarness, anna: Player) -> None:

@@ -10,10 +10,14 @@ import pytest
 from rgs.core.ledger import Participation
 from rgs.core.sessions import Funding, Session, SessionStatus
 from rgs.core.statements import UnhandledKindError, format_canonical
+from rgs.core.tables.recovery import new_table
 from rgs.core.tables.rows import TableRow
+from rgs.core.tables.seating import Sitting
 from rgs.core.times import format_date, format_time
 from rgs.service.admin.recovery import REASON, plan_import
+from rgs.service.admin.table_recovery import TableImport
 from rgs.service.events import EventCode
+from rgs.service.game_catalog import GameCatalog
 from rgs.store.changes import DayCount
 from rgs.store.interface import InstanceRow
 from rgs.store.recovery import Import, InstanceState
@@ -131,6 +135,47 @@ async def test_a_credit_of_the_gap_is_owed_again() -> None:
 
 def test_a_round_is_void_for_the_reason_of_the_event() -> None:
     assert REASON == "STORE_RECOVERED" == EventCode.STORE_RECOVERED
+
+
+class Hall(Reads):
+    """Three tables. At the second one somebody has a bet that was never fixed."""
+
+    def __init__(self) -> None:
+        self.requested: list[str] = []
+
+    async def session(self, session_id: str) -> Session | None:
+        return replace(KEPT, table_id="t-2", reserved_minor=30, version=7) if session_id == "S1" else None
+
+    async def tables(self, after: str, _limit: int) -> list[TableRow]:
+        return [new_table(name, "c" * 64, 1) for name in ("t-1", "t-2", "t-3") if name > after]
+
+    async def sittings(self, table_id: str, after: str, _limit: int) -> list[Sitting]:
+        if after:
+            return []
+        self.requested.append(table_id)
+        bet = Sitting("t-2", "S1", "op-1", "anna", "Anna", bets=(("ante", 30),), reserved_minor=30, version=4)
+        return [bet] if table_id == "t-2" else []
+
+
+async def test_each_table_of_the_store_is_finished_once_and_a_bet_of_no_round_returns() -> None:
+    hall = Hall()
+    reads: Any = hall
+    found = await plan_import(reads, [missing("event", "i-1", 47, code="SWITCH_CHANGED")])
+    assert hall.requested == ["t-1", "t-2", "t-3"]
+    session, sitting = found.sessions["S1"], found.sittings["S1"]
+    assert (session.reserved_minor, session.version) == (0, 8)
+    assert (sitting.reserved_minor, sitting.bets, sitting.version) == (0, (), 5)
+
+
+async def test_an_end_of_a_seat_that_nothing_opened_is_refused_with_its_place() -> None:
+    class NoSeats(Reads):
+        async def seat(self, _session_id: str, _round_id: str) -> None:
+            """The store has none either."""
+
+    reads: Any = NoSeats()
+    final = missing("seat_final", "i-1", 42, round_id="R9", seat_no="2", session_id="S1")
+    with pytest.raises(ValueError, match="the log ends seat 2 of round R9, which nothing has opened"):
+        await TableImport(Import(), reads, GameCatalog()).end_seat(final)
 
 
 async def test_a_kind_that_recovery_does_not_know_is_told_with_the_place() -> None:

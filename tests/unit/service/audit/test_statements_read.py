@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from rgs.core.errors import InvalidFieldError, NotFoundError
 from rgs.service.audit.audit import StatementReader
 from rgs.service.callers import Caller, Role
+from rgs.service.table_statements import counted_seats
 from rgs.store.interface import StatementRow
 
 OPERATOR = Caller("op-1", Role.OPERATOR, "demo")
@@ -32,6 +34,7 @@ class Kept:
 
     def __init__(self) -> None:
         self.requested: list[str] = []
+        self.rows = ROWS
 
     async def session(self, session_id: str) -> Any:
         self.requested.append(session_id)
@@ -42,7 +45,7 @@ class Kept:
         return next((each for each in ROWS if each.hash == hash_), None)
 
     async def statements_of_instance(self, instance: str, first: int, last: int, limit: int) -> list[StatementRow]:
-        return [each for each in ROWS if each.instance == instance and first <= each.statement_no <= last][:limit]
+        return [each for each in self.rows if each.instance == instance and first <= each.statement_no <= last][:limit]
 
     async def table_round(self, round_id: str) -> None:
         """All are rounds of solo play."""
@@ -125,3 +128,18 @@ def test_key_statements_are_those_that_were_given_last(reader: StatementReader) 
     assert reader.key_statements() == (b"root", b"node")
     reader.take_key_statements([b"root", b"node", b"next"])
     assert reader.key_statements() == (b"root", b"node", b"next")
+
+
+async def test_the_count_of_seats_is_the_statement_behind_its_round_and_no_other(kept: Kept) -> None:
+    """A recovery may have the round without its count, and another statement in its place."""
+    store: Any = kept
+    counted, other = row(7, "table_seats"), replace(row(7, "table_seats"), round_id="01K4ZQ7M2J8T5V9X3B6C1D0EFX")
+    fixed = row(6, "table_round")
+    for behind, expected in ((counted, [counted]), (other, []), (row(7, "event"), []), (row(8, "table_seats"), [])):
+        kept.rows = [fixed, behind]
+        assert await counted_seats(store, fixed) == expected
+
+
+def test_roles_have_the_names_that_certificates_and_the_allow_list_give_them() -> None:
+    """Certificates that are out there name them: `rgs://party/auditor/audit-1`."""
+    assert {role.value for role in Role} == {"operator", "auditor", "regulator", "lab", "admin", "support"}

@@ -22,6 +22,7 @@ from rgs.core.times import format_date
 from rgs.core.tlog.merkle import verify_inclusion
 from rgs.service.audit.log import PublicLog
 from rgs.service.callers import Caller, Role
+from rgs.service.play.history import RoundsFilter
 from rgs.store.interface import StatementRow
 from rgs.v1 import audit_pb2, history_pb2
 from tests.support.service.harness import OPERATOR, ServiceHarness, key_bundle, open_harness, read_statement
@@ -221,7 +222,7 @@ async def test_a_pseudonym_at_two_operators_is_two_players(night: Night) -> None
     ].summary.round.start_ms
     code = read_statement(next(row for row in night.rows if row.kind == "table_round").envelope)["game_code"]
     for caller, sessions in ((OPERATOR, night.own), (OTHER, night.others)):
-        listed, _ = await history.list_rounds(caller, "player-1", 50, "")
+        listed, _ = await history.list_rounds(caller, RoundsFilter("player-1"), 50, "")
         assert {summary.session.session_id for summary in listed} < sessions
         assert len(listed) == (1 if caller is OPERATOR else 2)
         (found,) = await history.get_records(

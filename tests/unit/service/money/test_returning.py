@@ -8,6 +8,7 @@ import pytest
 
 from rgs.ports.readings import REGULATOR, CircuitReading, CircuitState
 from rgs.service.money.returning import Returning
+from rgs.service.money.transfers import gap_ms
 from rgs.store.changes import Operation
 
 READING = CircuitReading("wallet of op-1", CircuitState.CLOSED, 0, 0, 0, None)
@@ -39,6 +40,16 @@ def test_a_closed_circuit_leaves_it_to_the_operations_time() -> None:
     returning = Peers(READING).returning()
     assert due(returning, OPERATION, now_ms=299_999) == ""
     assert due(returning, OPERATION, now_ms=300_000) == "A"
+
+
+def test_the_longest_gap_that_is_given_is_waited_for() -> None:
+    """A time further ahead than any gap was stored before the clock was set back: that one is due."""
+    gaps = {str(number): gap_ms(str(number), 20) for number in range(200)}
+    assert max(gaps.values()) > 370_000
+    returning = Peers(READING).returning()
+    waiting = [replace(OPERATION, operation_id=name, next_ms=gap) for name, gap in gaps.items()]
+    assert due(returning, *waiting) == ""
+    assert due(returning, replace(OPERATION, next_ms=400_000)) == "A"
 
 
 def test_an_open_circuit_is_not_asked_and_costs_no_attempt() -> None:

@@ -8,6 +8,7 @@ from rgs.core.errors import InvalidFieldError
 from rgs.core.sessions import Session
 from rgs.core.times import format_date
 from rgs.service.callers import Caller, Role
+from rgs.service.play.history import RoundsFilter
 from tests.support.service.harness import OPERATOR, ServiceHarness
 from tests.support.service.player import Player
 
@@ -19,8 +20,8 @@ OTHER = Caller("op-2", Role.OPERATOR, "demo")
 async def test_they_find_what_the_operator_finds(harness: ServiceHarness, anna: Player, caller: Caller) -> None:
     await anna.sit()
     await anna.play()
-    mine, _ = await harness.history.list_rounds(OPERATOR, anna.name, 0, "")
-    theirs, _ = await harness.history.list_rounds(caller, anna.name, 0, "", OPERATOR.party)
+    mine, _ = await harness.history.list_rounds(OPERATOR, RoundsFilter(anna.name), 0, "")
+    theirs, _ = await harness.history.list_rounds(caller, RoundsFilter(anna.name, OPERATOR.party), 0, "")
     assert mine == theirs
     assert len(mine) == 1
     round_ = mine[0].round
@@ -37,15 +38,15 @@ async def test_they_find_what_the_operator_finds(harness: ServiceHarness, anna: 
 
 async def test_they_must_name_the_operator(harness: ServiceHarness) -> None:
     with pytest.raises(InvalidFieldError, match="operator"):
-        await harness.history.list_rounds(AUDITOR, "anna", 0, "")
+        await harness.history.list_rounds(AUDITOR, RoundsFilter("anna"), 0, "")
 
 
 async def test_an_operator_asks_for_its_own_players_only(harness: ServiceHarness, anna: Player) -> None:
     await anna.sit()
     await anna.play()
-    assert await harness.history.list_rounds(OTHER, anna.name, 0, "") == ((), "")
+    assert await harness.history.list_rounds(OTHER, RoundsFilter(anna.name), 0, "") == ((), "")
     with pytest.raises(InvalidFieldError, match="its own players only"):
-        await harness.history.list_rounds(OTHER, anna.name, 0, "", OPERATOR.party)
+        await harness.history.list_rounds(OTHER, RoundsFilter(anna.name, OPERATOR.party), 0, "")
 
 
 LONG = "x" * 100
@@ -67,7 +68,7 @@ async def test_a_refusal_names_the_field_and_repeats_no_more_than_a_part_of_it(h
     assert (await refused(round_id="round-1"))[0] == "round_id"
     assert (await refused(AUDITOR, operator=""))[0] == "operator"
     with pytest.raises(InvalidFieldError) as named:
-        await history.list_rounds(OPERATOR, "no such name", 0, "")
+        await history.list_rounds(OPERATOR, RoundsFilter("no such name"), 0, "")
     assert named.value.field == "player"
 
 
@@ -84,6 +85,6 @@ async def test_a_page_reads_each_session_once(
         return await session_of(session_id, fresh=fresh)
 
     monkeypatch.setattr(harness.store, "session", session)
-    rounds, _ = await harness.history.list_rounds(OPERATOR, anna.name, 0, "")
+    rounds, _ = await harness.history.list_rounds(OPERATOR, RoundsFilter(anna.name), 0, "")
     assert len(rounds) == 3
     assert read == [(anna.session_id, True)]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rgs.core.errors import RngUnavailableError, SessionChangedError
+from rgs.core.errors import RngUnavailableError, SessionChangedError, WalletRefusedError
 from rgs.core.sessions import Session
 from rgs.service.callers import Reply
-from rgs.store.changes import Change, Operation, RequestSeenError, Signed, StoreError
+from rgs.store.changes import Change, Operation, RequestSeenError, SessionRaceError, Signed, StoreError
 from tests.support.service.harness import NODE_KEY, ServiceHarness, open_harness
 from tests.support.service.oracles import stored_statements, verify_books
 from tests.support.service.player import Player
@@ -163,3 +163,39 @@ async def test_of_two_turns_at_once_one_begins_the_next_instance(tmp_path: Path)
         await anna.leave()
         await harness.settle()
     verify_books(tmp_path)
+
+
+async def test_a_paid_stake_whose_round_loses_its_race_is_played_from_the_session_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as harness:
+        anna = await a_better(harness)
+        commit, lost = harness.store.commit, list[str]()
+
+        async def race(change: Change) -> tuple[Signed, ...]:
+            if change.round is not None and not lost:
+                lost.append(change.round.round_id)
+                raise SessionRaceError("the session was changed by another request")
+            return await commit(change)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(harness.store, "commit", race)
+            await anna.start()
+        assert (len(lost), anna.round["status"], await debits(harness)) == (1, "open", 1)
+
+
+async def test_a_stake_that_fails_here_and_was_answered_elsewhere_gets_that_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as harness:
+        anna = await a_better(harness)
+        advance, answers = harness.operations.advance, list[Reply]()
+
+        async def elsewhere(operation: Operation) -> Reply:
+            answers.append(await advance(operation))
+            raise WalletRefusedError("no", refusal="LIMIT_REACHED")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(harness.operations, "advance", elsewhere)
+            assert await anna.start() == answers[0]
+        assert (anna.round["status"], await debits(harness)) == ("open", 1)

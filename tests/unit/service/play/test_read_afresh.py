@@ -73,6 +73,19 @@ async def test_a_round_in_play_is_read_as_the_store_has_it(
     assert paused.value.metadata == {"round_id": round_id, "malfunction_code": "ELSEWHERE"}
 
 
+async def test_a_decision_from_a_view_of_another_process_is_taken_at_once(
+    tmp_path: Path, harness: ServiceHarness, anna: Player
+) -> None:
+    """This process remembers an older round: it reads the newer one and tries again."""
+    await anna.sit()
+    await anna.start()
+    elsewhere(tmp_path, "UPDATE rounds SET version = version + 1")
+    elsewhere(tmp_path, "UPDATE sessions SET version = version + 1")
+    decision = anna.decision("check")
+    await anna.send(replace(decision, round_version=decision.round_version + 1))
+    assert anna.round["round_version"] == decision.round_version + 2
+
+
 async def test_a_decision_on_a_round_that_has_no_id_names_the_field(harness: ServiceHarness, anna: Player) -> None:
     await anna.sit()
     await anna.start()

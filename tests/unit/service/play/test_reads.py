@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from rgs.core.errors import InvalidFieldError, NotFoundError, UnknownRulesetError
 from rgs.core.statements import Ed25519Signer, leaf_hash
+from rgs.core.texts import load_texts
 from rgs.core.times import format_date
 from rgs.service.audit.audit import StatementReader
 from rgs.service.callers import Caller, Role
 from rgs.service.game_catalog import GameCatalog
 from rgs.service.pages import PAGE_SIZE_MAX, check_page_size, format_page_token, parse_page_token
-from rgs.service.play.catalog import Catalog, _in_words
+from rgs.service.play.catalog import Catalog
+from rgs.service.play.history import RoundsFilter
 from rgs.service.sealing import DeckSealedError, Kek, Sealer
 from rgs.store.interface import StatementRow
 from tests.support.service.harness import OPERATOR, ServiceHarness, round_document
@@ -161,7 +163,7 @@ async def test_history_is_that_of_the_whole_account(harness: ServiceHarness) -> 
     await stranger.play()
 
     async def listed(caller: Caller, player: str, size: int) -> list[str]:
-        rows = await all_pages(lambda token: harness.history.list_rounds(caller, player, size, token))
+        rows = await all_pages(lambda token: harness.history.list_rounds(caller, RoundsFilter(player), size, token))
         assert all(row.session.session_id == row.round.session_id for row in rows)
         return [row.round.round_id for row in rows]
 
@@ -170,7 +172,7 @@ async def test_history_is_that_of_the_whole_account(harness: ServiceHarness) -> 
     assert await listed(OPERATOR, "bert", 2) == []
     assert await listed(STRANGER, "anna", 2) == [stranger.round["round_id"]]
     with pytest.raises(InvalidFieldError):
-        await harness.history.list_rounds(OPERATOR, "", 2, "")
+        await harness.history.list_rounds(OPERATOR, RoundsFilter(""), 2, "")
 
 
 async def test_a_record_is_found_by_id_and_by_date_and_code(harness: ServiceHarness, anna: Player) -> None:
@@ -232,7 +234,7 @@ async def test_a_round_without_its_session_is_not_shown(harness: ServiceHarness,
     harness.store._db.execute("UPDATE rounds SET session_id = 'x'")
     harness.store._memory._fresh.clear()
     with pytest.raises(NotFoundError):
-        await harness.history.list_rounds(OPERATOR, "anna", 0, "")
+        await harness.history.list_rounds(OPERATOR, RoundsFilter("anna"), 0, "")
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------
@@ -326,6 +328,8 @@ def test_the_key_path_is_given_as_it_is(harness: ServiceHarness) -> None:
 
 # --- catalog ----------------------------------------------------------------------------------------------------------
 
+ENGLISH = load_texts("en")
+
 
 def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
     books = GameCatalog()
@@ -333,24 +337,26 @@ def test_the_catalog_tells_every_game_from_its_ruleset() -> None:
     assert {entry.ruleset.id for entry in catalog.list()} == set(books.rulesets)
     for entry in catalog.list():
         assert catalog.get(entry.ruleset.id) is entry
-        assert not any("{" in rule for rule in entry.rules)
+        assert not any("{" in rule for rule in entry.rules_in(ENGLISH))
         assert [figure.basis for figure in entry.returns] == ["certified"] * 3
     figures = {(row.bet, row.per): row.basis_points for row in catalog.get("uth-solo").returns}
     # U-12.
     assert figures == {("main", "initial stake"): 9782, ("main", "total stake"): 9947, ("trips", "initial stake"): 9650}
     assert [catalog.get(name).dealer_qualifies_with for name in ("uth-solo", "casino-holdem")] == ["pair", "pair:4"]
-    assert "lost" in catalog.get("uth-lugano").rules[-1]
-    assert "paid" in catalog.get("uth-solo").rules[-1]
+    assert "lost" in catalog.get("uth-lugano").rules_in(ENGLISH)[-1]
+    assert "paid" in catalog.get("uth-solo").rules_in(ENGLISH)[-1]
     with pytest.raises(UnknownRulesetError, match=f"^no game {'poker' * 8}$") as unknown:
         catalog.get("poker" * 20)
     assert (unknown.value.field, unknown.value.metadata) == ("ruleset_id", {"value": "poker" * 8})
 
 
 def test_the_floor_of_the_dealer_in_words() -> None:
-    names = ["twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines", "tens", "jacks", "queens"]
-    words = [_in_words(f"pair:{rank}") for rank in "23456789TJQKA"]
-    assert words == [f"a pair of {name} or better" for name in (*names, "kings", "aces")]
-    assert _in_words("two_pair") == "a two pair or better"
+    catalog = Catalog(GameCatalog())
+    (qualifies,) = (rule for rule in catalog.get("uth-solo").rules_in(ENGLISH) if "qualifies with" in rule)
+    assert qualifies.endswith("The dealer qualifies with a pair or better.")
+    assert any(
+        "qualifies with a pair of fours or better" in rule for rule in catalog.get("casino-holdem").rules_in(ENGLISH)
+    )
 
 
 def test_the_catalog_shows_what_is_published_until_there_is_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:

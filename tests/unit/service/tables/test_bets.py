@@ -7,8 +7,10 @@ import pytest
 from rgs.core.errors import (
     BetsReservedError,
     DurationLimitError,
+    GuardClosedError,
     IdempotencyConflictError,
     InsufficientBalanceError,
+    InvalidFieldError,
     LossLimitError,
     NotFoundError,
     ParticipationEndedError,
@@ -23,14 +25,15 @@ from rgs.core.errors import (
     TableOnlyError,
     UnknownBetError,
 )
+from rgs.core.games.types import StakeLimits
 from rgs.core.limits import SessionLimits
 from rgs.core.sessions import Funding
 from rgs.core.tables.machine import State
 from rgs.service.callers import Caller, Role
 from rgs.service.play.requests import EndParticipation, OpenSession, StartRound
 from rgs.service.tables.requests import PlaceBets
-from tests.support.service.harness import OPERATOR, ServiceHarness, open_harness, read_reply
-from tests.support.service.oracles import stored_statements
+from tests.support.service.harness import OPERATOR, ServiceHarness, open_harness, read_reply, read_statement
+from tests.support.service.oracles import replay, stored_statements
 from tests.support.service.tables import Evening, Sitter
 
 
@@ -158,12 +161,23 @@ async def test_a_session_needs_its_participation(evening: Evening) -> None:
     await refused(poor, ParticipationEndedError, ante=1_000)
 
 
+async def test_who_may_not_bet_may_not_in_a_window_that_another_has_opened(evening: Evening, sitter: Sitter) -> None:
+    harness = evening.harness
+    poor = await Sitter(evening, "player-2").sit(bought_minor=0)
+    await sitter.bet(ante=1_000)
+    await refused(poor, ParticipationMissingError, ante=1_000)
+    harness.services.availability.close_guard("rules", "SOFTWARE_CHANGED", harness.clock.now_ms())
+    await refused(sitter, GuardClosedError, ante=2_000)
+    await sitter.bet()  # what is reserved returns all the same
+    assert sitter.seat["reserved_minor"] == 0
+
+
 async def test_limits_of_the_session_hold(harness: ServiceHarness, evening: Evening) -> None:
     """R-8: reserved bets count as staked, and a limit stops the next bet only."""
     sitter = Sitter(evening, "player-3")
     limits = SessionLimits(loss_minor=5_000, duration_ms=60_000)
     opening = OpenSession(
-        harness.request_id(), "uth-online", "player-3", "EUR", "ref-1", limits=limits, table="uth-online"
+        harness.request_id(), "uth-online", "player-3", "EUR", "ref-3", limits=limits, table="uth-online"
     )
     sitter.session_id = read_reply(await harness.send(opening))["session"]["session_id"]
     await sitter.buy(50_000)
@@ -180,6 +194,49 @@ async def test_limits_of_the_session_hold(harness: ServiceHarness, evening: Even
     await refused(sitter, DurationLimitError, ante=100)
 
 
+async def test_limits_on_bets_of_the_session_hold_inside_the_tables(harness: ServiceHarness, evening: Evening) -> None:
+    """The narrower of both counts, and what is signed is what both verifiers hold the seats to."""
+    widest = evening.config.limits["ante"]
+    limits = (("ante", StakeLimits(widest.min_minor, widest.min_minor + 200)),)
+    opening = OpenSession(
+        harness.request_id(), "uth-online", "player-3", "EUR", "ref-1", table="uth-online", bet_limits=limits
+    )
+    sitter = Sitter(evening, "player-3")
+    sitter.session_id = read_reply(await harness.send(opening))["session"]["session_id"]
+    await sitter.buy(50_000)
+    await sitter.join()
+    most = widest.min_minor + 200
+    error = await refused(sitter, StakeAboveMaximumError, ante=most + 2)
+    assert (error.field, error.metadata["limit"]) == ("bets.ante", str(most))
+    await sitter.bet(ante=most)
+    await evening.until(State.RESULT)
+    await evening.until(State.IDLE)
+    opened = [read_statement(row.envelope) for row in stored_statements(harness.folder) if row.kind == "session_open"]
+    assert opened[-1]["bet_limits"] == [{"bet": "ante", "max_minor": str(most), "min_minor": str(widest.min_minor)}]
+    assert replay(harness.folder).failures == 0
+
+
+async def test_limits_that_leave_nothing_of_the_tables_open_no_session(
+    harness: ServiceHarness, evening: Evening
+) -> None:
+    widest = evening.config.limits["ante"]
+    limits = (("ante", StakeLimits(10, widest.min_minor - 2)),)
+    opening = OpenSession(
+        harness.request_id(), "uth-online", "player-3", "EUR", "ref-1", table="uth-online", bet_limits=limits
+    )
+    with pytest.raises(InvalidFieldError, match="table uth-online takes ante from") as caught:
+        await harness.send(opening)
+    assert caught.value.field == "bet_limits.ante"
+
+
+async def test_a_session_has_the_tables_currency(harness: ServiceHarness, evening: Evening) -> None:
+    assert evening.config.currency == "EUR"
+    opening = OpenSession(harness.request_id(), "uth-online", "player-3", "CHF", "ref-1", table="uth-online")
+    with pytest.raises(InvalidFieldError, match="'CHF' is not EUR, in which table uth-online is played") as caught:
+        await harness.send(opening)
+    assert (caught.value.field, caught.value.metadata["limit"]) == ("currency", "EUR")
+
+
 async def test_an_inactive_session_places_no_bets(evening: Evening, sitter: Sitter) -> None:
     evening.harness.clock.tick(1_800_001)
     await refused(sitter, SessionInactiveError, ante=1_000)
@@ -190,7 +247,7 @@ async def test_who_plays_where(harness: ServiceHarness, evening: Evening, sitter
     with pytest.raises(TableOnlyError):
         await harness.send(StartRound(harness.request_id(), sitter.session_id, 1, {"ante": 1_000}))
     with pytest.raises(TableOnlyError):
-        await harness.send(OpenSession(harness.request_id(), "uth-online", "player-9", "EUR", "ref-1"))
+        await harness.send(OpenSession(harness.request_id(), "uth-online", "player-9", "EUR", "ref-9"))
     other = Caller("op-2", Role.OPERATOR, "demo")
     with pytest.raises(NotFoundError):
         await Sitter(evening, "player-9", other).open()
@@ -198,7 +255,7 @@ async def test_who_plays_where(harness: ServiceHarness, evening: Evening, sitter
         await harness.tables.seats.place_bets(
             other, PlaceBets(harness.request_id(), sitter.session_id, 1, "", 1, {"ante": 1_000})
         )
-    wrong = OpenSession(harness.request_id(), "uth-lugano", "player-9", "EUR", "ref-1", table="uth-online")
+    wrong = OpenSession(harness.request_id(), "uth-lugano", "player-9", "EUR", "ref-9", table="uth-online")
     with pytest.raises(RgsError) as caught:
         await harness.send(wrong)
     assert caught.value.field == "game"
@@ -210,3 +267,10 @@ async def test_operators_that_are_funded_bet_by_bet_have_no_tables(tmp_path_fact
         evening = await Evening(harness, "uth-online").open()
         with pytest.raises(TableFundingError):
             await Sitter(evening, "player-1").open()
+
+
+async def test_nobody_opens_the_window_for_everybody_with_no_bet(evening: Evening, sitter: Sitter) -> None:
+    await refused(sitter, TableChangedError)
+    assert await evening.state() is State.IDLE
+    await sitter.bet(ante=1_000)
+    assert await evening.state() is State.BETTING

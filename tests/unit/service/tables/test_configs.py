@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rgs.core.errors import InvalidFieldError, JurisdictionError, NotFoundError
 from rgs.core.rulesets import hash_of
 from rgs.core.tables.config import parse_table_config
+from rgs.service.play.requests import OpenSession
 from rgs.service.tables import configs as configs_module
+from rgs.service.tables.chat import no_table
 from rgs.service.tables.configs import TableConfigs
 from rgs.store.changes import StoreError
-from tests.support.service.harness import ServiceHarness, open_harness
-from tests.support.service.tables import ADMIN, config_text
+from tests.support.service.harness import OPERATOR, ServiceHarness, open_harness
+from tests.support.service.tables import ADMIN, Evening, Sitter, config_text
 
 
 class Counting:
@@ -77,3 +81,28 @@ async def test_a_configuration_that_the_store_lacks_is_a_fault(harness: ServiceH
     with pytest.raises(StoreError) as caught:
         await harness.tables.configs.of("0" * 64)
     assert caught.value.metadata["value"] == "0" * 64
+
+
+async def test_a_table_is_offered_to_its_operators_only_and_an_unknown_one_to_nobody(harness: ServiceHarness) -> None:
+    sha256, configs = await configured(harness, "table-1"), harness.tables.configs
+    assert (await configs.offered_to("op-1", "table-1")).sha256 == sha256
+    long = "t" * 96
+    for operator, table_id, named in (("op-2", "table-1", "table-1"), ("op-1", "table-2", "table-2"),
+                                      ("op-1", long, "t" * 64)):  # fmt: skip
+        with pytest.raises(NotFoundError, match=f"^no table {named}$") as refused:
+            await configs.offered_to(operator, table_id)
+        assert (refused.value.field, refused.value.metadata) == ("table", {"kind": "table", "value": named})
+    with pytest.raises(NotFoundError) as refused:
+        await harness.tables.views.table(OPERATOR, long)
+    assert refused.value.metadata == {"kind": "table", "value": "t" * 64}
+    assert no_table(long).metadata == {"kind": "table", "table": "t" * 64}
+
+
+async def test_a_session_at_a_table_has_its_game_and_its_law(harness: ServiceHarness) -> None:
+    evening = await Evening(harness, "uth-online").open()
+    with pytest.raises(JurisdictionError, match="table uth-online is under jurisdiction demo, op-1 under it-adm"):
+        await Sitter(evening, "player-1", replace(OPERATOR, jurisdiction="it-adm")).open()
+    opening = OpenSession(harness.request_id(), "uth-lugano", "player-1", "EUR", "ref-1", table="uth-online")
+    with pytest.raises(InvalidFieldError, match="table uth-online plays") as refused:
+        await harness.send(opening)
+    assert refused.value.field == "game"

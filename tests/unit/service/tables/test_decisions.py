@@ -52,6 +52,48 @@ async def test_a_decision_is_staked_and_shown(sitter: Sitter) -> None:
     assert (len(round_["hole_cards"]), round_["board"], round_["legal_actions"]) == (2, [], [])
 
 
+async def test_the_own_round_is_seen_in_the_tables_phase_with_what_the_timer_decided(
+    evening: Evening, sitter: Sitter
+) -> None:
+    async def seen() -> tuple[str, list[str], list[str], int]:
+        await sitter.look()
+        round_ = sitter.seat["round"]
+        by = [f"{action['action']} by {action['by']}" for action in round_["actions"]]
+        return round_["phase"], by, sitter.legal, round_["deadline_ms"]
+
+    deadline_ms = (await evening.row()).table.deadline_ms
+    assert await seen() == ("preflop", [], ["check", "play_4x", "play_3x"], deadline_ms)
+    await evening.pass_time()
+    deadline_ms = (await evening.row()).table.deadline_ms
+    assert await seen() == ("flop", ["check by timer"], ["check", "play_2x"], deadline_ms)
+    await sitter.decide("play_2x")
+    assert await seen() == ("flop", ["check by timer", "play_2x by player"], [], 0)
+    await evening.until(State.RESULT)
+    assert await seen() == ("showdown", ["check by timer", "play_2x by player"], [], 0)
+
+
+async def test_everybody_sees_who_has_decided_in_the_window(evening: Evening) -> None:
+    checks, waits = await evening.seated("player-1", "player-2")
+    for sitter in (checks, waits):
+        await sitter.bet(ante=1_000)
+    await evening.until(State.DECIDING)
+    watches = await Sitter(evening, "player-3").sit()
+
+    async def decided() -> list[bool]:
+        boxes = (await evening.view()).boxes
+        return [boxes[one.seat["box"] - 1].decided for one in (checks, waits, watches)]
+
+    assert await decided() == [False, False, False]
+    assert [box.in_round for box in (await evening.view()).boxes[:3]] == [True, True, False]
+    await checks.decide("check")
+    assert await decided() == [True, False, False]
+    await evening.pass_time()
+    assert (await evening.row()).table.phase == "flop"
+    assert await decided() == [False, False, False]
+    await evening.until(State.RESULT)
+    assert await decided() == [False, False, False]
+
+
 async def test_a_decision_opens_no_deck(sitter: Sitter, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is legal and what it costs follows from the rows. Only the view of the own cards needs the deck."""
     seats = sitter.evening.harness.tables.seats

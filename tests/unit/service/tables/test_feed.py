@@ -417,7 +417,24 @@ async def test_a_seat_that_changes_is_marked_once_until_it_is_taken() -> None:
         assert (all_of(mailbox), all_of(other)) == ([SeatMark(first)], [])
 
 
-async def test_a_table_that_moves_while_a_seat_is_read_marks_the_seat() -> None:
+async def test_who_watches_a_table_finds_what_moved_before_for_the_seats_that_are_watched() -> None:
+    hall = Hall()
+    sitter = hall.sit(1)
+    with hall.feed.mailbox(OP1) as seat, hall.feed.mailbox(OP1) as table:
+        await hall.feed.watch_session(seat, sitter)
+        hall.step(quiet=True)  # by another process, and no scan has found it
+        await hall.feed.watch_table(table, TABLE)
+        await hall.feed.scan()
+        await settle()
+        assert all_of(seat) == [SeatMark(sitter)]
+
+
+@pytest.mark.parametrize("is_coarse", [False, True], ids=["fine-clock", "coarse-clock"])
+async def test_a_table_that_moves_while_a_seat_is_read_marks_the_seat(
+    monkeypatch: pytest.MonkeyPatch, is_coarse: bool
+) -> None:
+    if is_coarse:  # all of it happens within one tick
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 1.0)
     hall = Hall()
     sitter = hall.sit(1)
     with hall.feed.mailbox(OP1) as there, hall.feed.mailbox(OP1) as new:

@@ -70,3 +70,13 @@ async def test_lines_of_other_processes_are_found_once_and_in_order() -> None:
         for _ in range(2):
             await hall.feed.scan()
         assert all_of(mailbox) == [b"line 1 player-1", b"line 2 player-2", b"line 3 player-3"]
+
+
+async def test_ids_of_lines_that_are_too_old_to_be_found_again_are_forgotten() -> None:
+    hall = Hall(elsewhere=True)
+    with hall.feed.mailbox(OP1) as mailbox:
+        await hall.feed.watch_table(mailbox, TABLE)
+        for age_ms in (LATE_MS + 1, LATE_MS - 1):
+            hall.signals.said(replace(chat_message(1), message_id=format_ulid(NOW_MS - age_ms, bytes(10))))
+        await hall.feed.scan()
+        assert hall.feed._heard == {format_ulid(NOW_MS - LATE_MS + 1, bytes(10))}

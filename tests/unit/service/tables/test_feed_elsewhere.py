@@ -66,6 +66,15 @@ async def test_a_seat_is_told_of_a_device_that_came_at_another_process(monkeypat
         assert set(hall.feed._devices) == {session_id(2), session_id(3)}
 
 
+async def test_a_session_without_a_seat_is_not_marked() -> None:
+    hall = Hall(elsewhere=True)
+    with hall.feed.mailbox(OP1) as mailbox:
+        await hall.feed.watch_session(mailbox, hall.sit(1, device_no=0, ended="NOT_SEATED"))
+        for _ in range(2):
+            await hall.feed.scan_seats()
+        assert [parcel for parcel in all_of(mailbox) if isinstance(parcel, SeatMark)] == []
+
+
 async def test_without_other_processes_no_seat_is_looked_for() -> None:
     hall = Hall()
     with hall.feed.mailbox(OP1) as mailbox:

@@ -15,6 +15,7 @@ from rgs.core.errors import (
     TableStateError,
 )
 from rgs.core.tables.machine import State
+from rgs.store.changes import StoreError
 from tests.support.service.harness import ServiceHarness, open_harness, read_statement
 from tests.support.service.oracles import replay, stored_statements, verify_books
 from tests.support.service.tables import ADMIN, SECOND_ADMIN, Evening, Sitter
@@ -210,3 +211,21 @@ async def test_cancelled_bets_return(harness: ServiceHarness) -> None:
     await harness.tables.admin.cancel(ADMIN, harness.request_id(), "uth-online", "EXAMINED")
     await sitter.look()
     assert (sitter.seat["reserved_minor"], await evening.state()) == (0, State.IDLE)
+
+
+@pytest.mark.parametrize("lie", ["seats = seats + 1", "seats_root = zeroblob(32)"], ids=["number", "root"])
+async def test_no_seat_is_opened_where_the_store_has_others_than_were_signed_for(
+    harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
+    evening = await Evening(harness, "uth-seven-box").open()
+    for sitter in await evening.seated("player-1", "player-2"):
+        await sitter.bet(ante=1_000)
+    with monkeypatch.context() as patched:
+        patched.setattr(harness.instance, "draw", _fails)
+        await evening.until(State.PAUSED)
+    harness.store._db.execute(f"UPDATE table_rounds SET {lie}")  # noqa: S608 - of this test
+    await resume(evening)
+    with pytest.raises(StoreError, match=r"the 2 seats in the store are not the [23] under its root: pause the table"):
+        await evening.look()
+    assert await evening.state() is State.OPENING
+    assert statements(harness, "seat_opening") == []

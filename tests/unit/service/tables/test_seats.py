@@ -15,14 +15,16 @@ from rgs.core.errors import (
     NotSeatedError,
     PlayerBarredError,
     RgsError,
+    RngUnavailableError,
     TableChangedError,
     TableFullError,
     TablesAtOnceError,
 )
 from rgs.core.tables.machine import State
+from rgs.store.changes import Change, SessionRaceError, TableMovedError
 from tests.support.service.harness import ServiceHarness
 from tests.support.service.oracles import stored_statements
-from tests.support.service.tables import ADMIN, ALWAYS, Evening, Sitter
+from tests.support.service.tables import ADMIN, ALWAYS, Evening, Sitter, config_text
 
 
 @pytest.fixture
@@ -44,12 +46,34 @@ async def test_boxes(boxes: Evening) -> None:
     assert [one.seat["box"] for one in others] == [1, 2, 4, 5, 6, 7]
     late = Sitter(boxes, "player-8")
     await late.open()
-    await refused(TableFullError, late)
+    for box in (0, 4):
+        assert (await refused(TableFullError, late, box)).message == "all 7 seats are taken"
     await third.leave()
     assert (await refused(BoxTakenError, late, 4)).metadata["value"] == "4"
-    assert (await refused(InvalidFieldError, late, 8)).field == "box"
+    for box, limit in ((8, "7"), (1_000, "7"), (1_001, "1000"), (-1, "0")):
+        error = await refused(InvalidFieldError, late, box)
+        assert (error.field, error.metadata["limit"]) == ("box", limit)
     await late.join(3)
     assert late.seat["box"] == 3
+
+
+async def test_the_last_seat_without_a_box_for_two_at_once(harness: ServiceHarness) -> None:
+    evening = await Evening(harness, "uth-online", seats=1).open()
+    sitters = [Sitter(evening, f"player-{number}") for number in range(2)]
+    for sitter in sitters:
+        await sitter.open()
+    outcomes = await asyncio.gather(*(one.join() for one in sitters), return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "TableFullError"]
+
+
+async def test_an_operator_that_a_table_is_taken_from_places_no_bets_there_any_more(harness: ServiceHarness) -> None:
+    evening = await Evening(harness, "uth-online").open()
+    (sitter,) = await evening.seated("player-1")
+    text = config_text("uth-online", version=2, operators=["op-2"])
+    await harness.tables.admin.configure(ADMIN, harness.request_id(), text, "MOVED")
+    with pytest.raises(PlayerBarredError, match="not open to the operator's players any more") as caught:
+        await sitter.bet(ante=1_000)
+    assert caught.value.field == "session_id"
 
 
 async def test_one_box_for_two_at_once(boxes: Evening) -> None:
@@ -77,6 +101,22 @@ async def test_one_seat_a_player_and_table(boxes: Evening) -> None:
     await first.sit()
     await second.open()
     assert (await refused(AlreadyAtTableError, second)).metadata["session_id"] == first.session_id
+
+
+async def test_a_table_that_always_moves_meanwhile_is_told_with_what_to_read(
+    boxes: Evening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = Sitter(boxes, "player-1")
+    await late.open()
+
+    async def overtaken(_change: Change) -> object:
+        raise TableMovedError("the table has moved on", table=boxes.config.id)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(boxes.harness.store, "commit", overtaken)
+        error = await refused(TableChangedError, late)
+    assert (error.field, error.message) == ("round_id", "the table has moved on: read the table and decide again")
+    await late.join()
 
 
 async def test_a_second_device_takes_over_and_the_first_is_told(boxes: Evening) -> None:
@@ -201,6 +241,7 @@ async def test_at_lugano_a_box_is_lost_after_three_rounds_without_bets(harness: 
     assert held == [True, True, False, False]
     await idles.look()
     assert idles.seat["ended"] == "NOT_SEATED"
+    assert [idles.seat[name] for name in ("box", "device_no", "seat_version", "reserved_minor")] == [0, 0, 0, 0]
     await idles.join()
     await idles.bet(ante=1_000)
 
@@ -216,6 +257,29 @@ async def test_a_barred_player_neither_stays_nor_comes(boxes: Evening) -> None:
     await refused(PlayerBarredError, sitter)
     await bar(ADMIN, harness.request_id(), boxes.config.id, "op-1", "player-1", barred=False, reason="EXAMINED")
     await sitter.join()
+
+
+async def test_a_barred_player_whose_bets_are_cut_takes_no_seat_back_with_another_device(
+    boxes: Evening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The generator fails before the deal: the bets stand, and with them the seat, until the round goes on."""
+    harness = boxes.harness
+
+    def fails() -> object:
+        raise RngUnavailableError("planned")
+
+    (sitter,) = await boxes.seated("player-1")
+    await sitter.bet(ante=1_000)
+    with monkeypatch.context() as patched:
+        patched.setattr(harness.instance, "draw", fails)
+        await boxes.until(State.PAUSED)
+    bar = harness.tables.admin.bar
+    await bar(ADMIN, harness.request_id(), boxes.config.id, "op-1", "player-1", barred=True, reason="CHEATING")
+    assert (await refused(PlayerBarredError, sitter)).field == "player"
+    await harness.tables.admin.resume(ADMIN, harness.request_id(), boxes.config.id, "EXAMINED")
+    await boxes.until(State.RESULT)
+    await sitter.look()
+    assert (sitter.seat["round"]["status"], sitter.seat["ended"]) == ("settled", "BARRED")
 
 
 async def test_a_closed_session_leaves_its_seat(boxes: Evening) -> None:
@@ -251,3 +315,21 @@ async def test_the_box_of_a_player_who_is_gone_is_free_once_the_session_is_inact
     assert await harness.store.sitting(bets.session_id) is not None
     harness.clock.jump(3_600_000)  # time is not trusted: nothing ends
     assert await harness.tables.idle_seats.poll() == 0
+
+
+async def test_a_player_who_comes_back_in_time_keeps_the_box(boxes: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = boxes.harness
+    (sitter,) = await boxes.seated("player-1")
+    harness.clock.tick(1_860_000)
+    seen: list[str] = []
+
+    async def overtaken(_change: Change) -> object:
+        raise SessionRaceError("the player has bet")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(harness.store, "commit", overtaken)
+        patched.setattr(harness.tables.signals, "seat", seen.append)
+        assert await harness.tables.idle_seats.poll() == 0
+    assert seen == []
+    await sitter.look()
+    assert sitter.seat["ended"] == ""

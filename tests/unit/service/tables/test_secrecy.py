@@ -25,6 +25,7 @@ from rgs.core.tables.bodies import RevealedDeal
 from rgs.core.tables.machine import State
 from rgs.core.tables.rows import TableRound
 from rgs.service.callers import Caller, Role
+from rgs.service.play.history import RoundsFilter
 from rgs.service.tables.requests import Decide
 from tests.support.service.harness import OPERATOR, ServiceHarness, open_harness
 from tests.support.service.leaks import Secret, files, leaks
@@ -86,7 +87,9 @@ class Observed:
             yield f"seat of {party}", own
             yield (
                 f"rounds of {party}",
-                await self.tried(caller, services.history.list_rounds(caller, sitter.name, 10, "", party)),
+                await self.tried(
+                    caller, services.history.list_rounds(caller, RoundsFilter(sitter.name, party), 10, "")
+                ),
             )
             yield f"statements of {party}", await self._statements(caller, session_id=sitter.session_id)
         if row.round_id:
@@ -245,6 +248,7 @@ async def play(observed: Observed) -> None:
         assert sitter.seat["round"]["status"] == "settled"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 async def test_nothing_is_seen_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
     monkeypatch.setattr("rgs.service.tables.dealer.STEPS_MAX", 1)

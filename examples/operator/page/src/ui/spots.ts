@@ -1,0 +1,194 @@
+/** The spots of the felt: buttons where the player places bets, and plates for what the system or a decision places. */
+
+import { css, html, nothing, type TemplateResult } from "lit";
+
+import { formatChip } from "../model/money.js";
+import { spotsOf } from "../model/rules.js";
+import { labelOf, textOf } from "../model/texts.js";
+import { int, type SettledBet } from "../model/types.js";
+import type { Play } from "../state/play.js";
+import { chipFace, chipStyles, indexFor } from "./chips.js";
+import { define, shared, StoreElement } from "./base.js";
+
+export class SpotsElement extends StoreElement {
+  static override properties = { ...StoreElement.properties, play: { attribute: false } };
+  play!: Play;
+
+  static override styles = [
+    shared,
+    chipStyles,
+    css`
+      :host {
+        display: flex;
+        justify-content: center;
+        gap: 0.5rem;
+        flex-wrap: nowrap;
+      }
+      .spot {
+        display: grid;
+        grid-template-rows: auto 2.6rem auto;
+        justify-items: center;
+        align-content: start;
+        gap: 0.1rem;
+        flex: 1 1 0;
+        max-width: 7.5rem;
+        min-width: 0;
+        padding: 0.3rem 0.15rem;
+        color: #fff;
+        background: rgb(0 0 0 / 0.22);
+        border: 2px solid rgb(255 255 255 / 0.55);
+        border-radius: 0.75rem;
+        font-size: 0.8125rem;
+        font-weight: 400;
+        line-height: 1.2;
+      }
+      button.spot:disabled {
+        color: #fff;
+        background: rgb(0 0 0 / 0.22);
+        border-style: solid;
+        cursor: default;
+      }
+      /* Three or four tables on a screen. */
+      @media (min-width: 70rem) {
+        :host([dense]) .spot {
+          grid-template-rows: auto 1.9rem auto;
+          padding: 0.1rem;
+          font-size: 0.75rem;
+        }
+        :host([dense]) .chips {
+          width: 1.9rem;
+          height: 1.9rem;
+        }
+      }
+      .plate {
+        border-style: dotted;
+      }
+      .name {
+        font-weight: 700;
+        max-width: 100%;
+        overflow-wrap: anywhere;
+      }
+      .chips {
+        width: 2.6rem;
+        height: 2.6rem;
+      }
+      .amount {
+        font-weight: 700;
+        font-variant-numeric: tabular-nums;
+      }
+      .limits {
+        font-size: 0.75rem;
+        font-variant-numeric: tabular-nums;
+      }
+      .blinks {
+        position: relative;
+        border-color: #ffd54a;
+      }
+      /* Only its opacity changes: the browser blends what is painted once. */
+      .blinks::after {
+        content: "";
+        position: absolute;
+        inset: 0;
+        border-radius: 0.6rem;
+        background: rgb(255 213 74 / 0.3);
+        pointer-events: none;
+        animation: blink 1.2s ease-in-out infinite;
+      }
+      @keyframes blink {
+        50% {
+          opacity: 0;
+        }
+      }
+      .spot.win,
+      button.spot.win:disabled {
+        border-color: #ffd54a;
+        border-style: double;
+        border-width: 4px;
+      }
+      :host([still]) .blinks {
+        outline: 2px dashed #ffd54a;
+      }
+      :host([still]) .blinks::after {
+        display: none;
+      }
+      @media (prefers-reduced-motion: reduce) {
+        .blinks {
+          outline: 2px dashed #ffd54a;
+        }
+        .blinks::after {
+          display: none;
+        }
+      }
+    `,
+  ];
+
+  protected override render(): unknown {
+    return spotsOf(this.play.game).map((bet) => this.spot(bet));
+  }
+
+  private spot(bet: string): TemplateResult {
+    const { play } = this;
+    const rule = play.rule(bet);
+    const settled = play.total ? undefined : play.round?.settlement?.find((each) => each.bet === bet);
+    const amount = this.amount(bet);
+    const name = labelOf(this.store.texts, play.game.ruleset.id, "bets", bet);
+    const inside = html`<span class="name">${name}</span>
+      <span class="chips">${amount > 0n ? chipFace(this.face(amount), indexFor(amount, play.chips)) : nothing}</span>
+      ${amount > 0n || !rule
+        ? html`<span class="amount">${amount > 0n ? this.money(amount) : "\u00a0"}</span>`
+        : html`<span class="limits">${this.limits(rule.min, rule.max)}</span>`}
+      ${settled ? html`<span class="amount">${this.settled(settled)}</span>` : nothing}`;
+    const win = settled?.result === "BET_RESULT_WIN" ? "win" : "";
+    if (!rule) return html`<div class="spot plate ${win}" data-spot=${bet}>${inside}</div>`;
+    return html`<button
+      class="spot ${win} ${play.blinks(bet) ? "blinks" : ""}"
+      data-spot=${bet}
+      title=${this.limits(rule.min, rule.max)}
+      aria-label=${this.t("spot.label", { bet: name, amount: this.money(amount), limits: this.limits(rule.min, rule.max) })}
+      ?disabled=${!play.bettingOpen}
+      @click=${() => play.place(bet)}
+      @contextmenu=${(event: Event) => {
+        event.preventDefault();
+        play.remove(bet);
+      }}
+      @keydown=${(event: KeyboardEvent) => {
+        if (event.key === "-" || event.key === "Backspace") play.remove(bet);
+      }}
+    >
+      ${inside}
+    </button>`;
+  }
+
+  /** On the felt before the deal; then what the round has on the bet. */
+  private amount(bet: string): bigint {
+    const { play } = this;
+    const { round } = play;
+    if (play.total > 0n || !round) {
+      if (play.rule(bet)) return play.amount(bet);
+      return bet === "blind" ? play.amount("ante") : 0n;
+    }
+    const placed = round.bets?.find((each) => each.bet === bet);
+    if (placed) return int(placed.amount_minor);
+    return int(round.settlement?.find((each) => each.bet === bet)?.stake_minor);
+  }
+
+  private settled(settled: SettledBet): string {
+    const word = textOf(this.store.texts, this.play.game.ruleset.id, "results", settled.result);
+    const net = int(settled.returned_minor) - int(settled.stake_minor);
+    return net === 0n ? word : this.store.net(net, this.play.currency);
+  }
+
+  private face(amount: bigint): string {
+    return formatChip(amount, this.store.exponent(this.play.currency), this.store.language);
+  }
+
+  private money(amount: bigint): string {
+    return this.store.money(amount, this.play.currency);
+  }
+
+  private limits(min: bigint, max: bigint): string {
+    return this.t("spot.limits", { min: this.face(min), max: this.face(max) });
+  }
+}
+
+define("rgs-spots", SpotsElement);

@@ -1,0 +1,167 @@
+"""`rgs doctor` finds every fault of its table: one plant for each code. A home without the fault does not have it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rgs.node import keyring, pki
+from rgs.node.clock import now_ms
+from rgs.node.doctor import checkup, parties
+from rgs.node.doctor import store as store_checks
+from rgs.node.doctor.certificates import check_certificates
+from rgs.node.doctor.findings import KINDS, REAL_MONEY, Level
+from rgs.node.doctor.permissions import GIB
+from rgs.node.doctor.store import check_store
+from rgs.node.home import ensure_home
+from rgs.node.workers import serving_alone
+from rgs.store.address import PostgresAddress
+from tests.support.doctor.host_plants import settings_findings
+from tests.support.doctor.peer_plants import database_with, reach_wallet
+from tests.support.doctor.planting import (
+    DAY_MS,
+    PASSWORD,
+    PLANTS,
+    Plant,
+    Planted,
+    gathered,
+    issued,
+)
+from tests.support.process.commands import Cli, secrets_of
+
+# --- the tests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("doctor") / "rgs"
+    ensure_home(home, None, os.urandom, now_ms())
+    return home
+
+
+@pytest.fixture
+def planted(made: Path, tmp_path: Path) -> Planted:
+    shutil.copytree(made, tmp_path / "rgs")
+    return Planted(tmp_path / "rgs")
+
+
+NAMES = [f"{code}-{plant.__name__}" for code, those in PLANTS.items() for plant in those]
+EACH = [
+    pytest.param(code, plant, marks=[pytest.mark.slow] if code == "SOFTWARE_DIFFERS" else [])  # starts the launcher
+    for code, those in PLANTS.items()
+    for plant in those
+]
+
+
+@pytest.mark.parametrize(("code", "plant"), EACH, ids=NAMES)
+def test_the_fault_is_found(code: str, plant: Plant, planted: Planted) -> None:
+    findings = list(plant(planted))
+    (first, *_) = [one for one in findings if one.code == code]
+    assert (first.level, first.do) == (KINDS[code].level, KINDS[code].do)
+    assert first.what
+    assert PASSWORD not in repr(findings)
+
+
+def test_every_finding_of_the_table_has_a_plant() -> None:
+    assert sorted(PLANTS) == sorted(KINDS)
+    assert set(KINDS) >= REAL_MONEY
+
+
+@pytest.mark.parametrize("name", list(store_checks.SAFE))
+def test_each_setting_of_a_durable_database_counts(name: str) -> None:
+    assert [one.code for one in database_with()] == ["OK"]
+    for value in ("off", "local", "on"):
+        is_bad = value not in store_checks.SAFE[name][0]
+        assert ("NOT_DURABLE" in [one.code for one in database_with(1, True, **{name: value})]) == is_bad
+
+
+def test_the_database_of_the_tests_says_how_it_is_set(planted: Planted, database: PostgresAddress) -> None:
+    home = replace(planted.home, config=replace(planted.home.config, store=database))
+    findings = asyncio.run(gathered(check_store(home)))
+    whats = {one.what for one in findings}
+    assert "the database has fsync = off" in whats, whats
+    assert "the database has full_page_writes = off" in whats
+    assert "the database has synchronous_commit = on" not in whats
+    assert {"NO_STANDBY", "NOT_ARCHIVED"} <= {one.code for one in findings}
+    assert any(one.what.startswith("the database's clock agrees") for one in findings)
+
+
+def test_a_wallet_that_answers_is_fine(planted: Planted) -> None:
+    (found,) = asyncio.run(reach_wallet(planted, planted.authority()))
+    assert (found.level, found.what.split(" answers")[0]) == (Level.OK, "the wallet of demo-operator")
+
+
+def test_a_home_that_is_served_has_its_port(planted: Planted) -> None:
+    with serving_alone(planted.path):
+        findings = settings_findings(planted)
+    assert any("is served now" in one.what for one in findings)
+
+
+def test_the_certificates_that_peers_name_are_checked(planted: Planted) -> None:
+    own = pki.issue_peer_certificate(planted.authority(), "node1", os.urandom, now_ms() - 360 * DAY_MS)
+    for name, content in (("w.pem", own.certificate_pem), ("w.key", own.key_pem)):
+        (planted.path / name).write_bytes(content)
+    (planted.path / "w.key").chmod(0o600)
+    peers = planted.peers('[regulator]\ntarget = "127.0.0.1:1"\ncertificate = "w.pem"\nkey = "w.key"\n')
+    assert [one.code for one in parties.check_credentials(planted.home, peers)] == ["CERTIFICATE_ENDS_SOON"]
+
+
+@pytest.mark.slow
+def test_the_command_says_what_to_do_and_how_bad_it_is(planted: Planted, capfd: pytest.CaptureFixture[str]) -> None:
+    cli = Cli(planted.path, capfd)
+    text = cli("doctor", "--home", str(planted.path), status=2)
+    assert text.splitlines()[-1].startswith("do not serve: ")
+    assert "[DEMO_PARTY]" in text
+    assert "do: Remove it with `rgs party remove FINGERPRINT`." in text
+    document = json.loads(cli("doctor", "--home", str(planted.path), "--json", status=2))
+    assert (document["format"], document["status"]) == ("rgs/doctor/v1", 2)
+    assert {one["level"] for one in document["findings"]} == {"ok", "warning", "error"}
+    assert all(one["do"] for one in document["findings"] if one["level"] != "ok")
+
+    with patch.object(store_checks, "kernel_status", lambda: 0), patch.object(checkup, "CHECKS", checkup.CHECKS[:2]):
+        fine = cli("doctor", "--home", str(planted.path), "--development", status=0)
+    assert fine.splitlines()[-1].startswith("all is well: 0 errors, 0 warnings, ")
+    planted.server(issued(planted, now_ms() - 336 * DAY_MS))
+    usage = shutil.disk_usage(planted.path)._replace(free=20 * GIB)
+    with patch("rgs.node.doctor.permissions.shutil.disk_usage", lambda _path: usage):
+        warned = cli("doctor", "--home", str(planted.path), "--development", status=1)
+    assert warned.splitlines()[-1].startswith("it can serve; somebody has to look: 0 errors, 1 warnings")
+    cli("doctor", "--hmoe", "x", status=2)
+    said = "".join(cli.said)
+    assert not [secret for secret in secrets_of(planted.path) if secret in said]
+
+
+@pytest.mark.slow
+def test_it_changes_nothing(planted: Planted, capfd: pytest.CaptureFixture[str]) -> None:
+    def seen() -> dict[str, tuple[int, bytes]]:
+        files = [
+            path for path in planted.path.rglob("*") if path.is_file() and path.suffix not in {".db-wal", ".db-shm"}
+        ]
+        return {str(path): (path.stat().st_mode, path.read_bytes()) for path in files if path.name != ".serving"}
+
+    before = seen()
+    Cli(planted.path, capfd)("doctor", "--home", str(planted.path), status=2)
+    now = seen()
+    assert {name: now[name] for name in before} == before
+    assert {Path(name).name for name in now.keys() - before.keys()} <= {"serve.lock", ".lock"}
+
+
+def test_the_keys_of_the_test_are_those_of_a_home(planted: Planted) -> None:
+    """A plant that removes what was not there would show nothing."""
+    assert keyring.load_kek(planted.home.config).current == 1
+    assert list(check_certificates(planted.home))
+
+
+def test_the_page_has_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text("utf-8")
+    for code, kind in KINDS.items():
+        real = "real money" if code in REAL_MONEY else "always"
+        assert f"| `{code}` | {kind.level} | {real} | {kind.do} |" in page
+    assert page.count("\n| `") == len(KINDS)

@@ -1,0 +1,1 @@
+"""Tests of the packages in other languages, which `make sdk` builds."""

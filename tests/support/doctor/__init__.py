@@ -1,0 +1,1 @@
+"""Faults for `rgs doctor` to find."""

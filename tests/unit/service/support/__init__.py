@@ -1,0 +1,1 @@
+"""Lookups for support staff."""

@@ -1,0 +1,210 @@
+"""The files of deploy/: read strictly, checked by the tools that are there, and in agreement with the server's code."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from rgs.integrity.isolation import FLAGS
+from rgs.node.config import SETTINGS
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+KUBERNETES = (DEPLOY / "kubernetes" / "rgs.yaml").read_text("utf-8")
+UNITS = sorted((DEPLOY / "systemd").iterdir())
+MEASURED = " ".join(FLAGS)
+LAUNCHER = "/opt/rgs/lib/python3.11/site-packages/rgs/integrity/launcher.py"
+
+
+class Strict(yaml.SafeLoader):
+    """YAML without a key twice: the ordinary loader takes the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = {key for key in keys if keys.count(key) > 1}
+        if twice:
+            raise yaml.YAMLError(f"{sorted(twice)} twice in line {node.start_mark.line + 1}")
+        return super().construct_mapping(node, deep)
+
+
+def documents(text: str = KUBERNETES) -> list[dict[str, Any]]:
+    return list(yaml.load_all(text, Strict))
+
+
+def kind(name: str) -> dict[str, Any]:
+    (found,) = [one for one in documents() if one["kind"] == name]
+    return found
+
+
+# --- Kubernetes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_every_manifest_fits_the_schema_of_kubernetes(place: int) -> None:
+    kubernetes_validate.validate(documents()[place], "1.32", strict=True)
+
+
+def test_a_manifest_with_an_unknown_field_is_refused() -> None:
+    wrong = documents(KUBERNETES.replace("terminationGracePeriodSeconds", "terminationGracePeriodSecond"))
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong[-1], "1.32", strict=True)
+    with pytest.raises(yaml.YAMLError, match="twice"):
+        documents("a: 1\nb: 2\na: 3\n")
+
+
+def test_the_pods_are_single_drained_and_restricted() -> None:
+    assert len(documents()) == 8
+    spec = kind("StatefulSet")["spec"]
+    pod = spec["template"]["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    for one in ("PodDisruptionBudget", "NetworkPolicy", "Service"):
+        selector = kind(one)["spec"].get("selector") or kind(one)["spec"].get("podSelector")
+        assert selector.get("matchLabels", selector) == labels
+    assert kind("PodDisruptionBudget")["spec"]["maxUnavailable"] < spec["replicas"]
+    settings = kind("ConfigMap")["data"]["rgs.toml"]
+    (drain_s,) = re.findall(r"^drain_s = (\d+)$", settings, re.MULTILINE)
+    assert pod["terminationGracePeriodSeconds"] > int(drain_s) + 5
+    assert set(re.findall(r"^(\w+) = ", settings, re.MULTILINE)) <= set(SETTINGS)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    for container in (*pod["initContainers"], *pod["containers"]):
+        limits = container["securityContext"]
+        assert limits["readOnlyRootFilesystem"], container["name"]
+        assert not limits["allowPrivilegeEscalation"]
+        assert limits["capabilities"] == {"drop": ["ALL"]}
+        mounted = {mount["name"] for mount in container["volumeMounts"]}
+        assert mounted <= {volume["name"] for volume in pod["volumes"]}
+    shared = [volume["name"] for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+    assert shared == ["translog"], "the log is the only shared volume"
+    (server,) = pod["containers"]
+    assert server["args"] == ["serve", "--home", "/var/lib/rgs"]
+    assert "command" not in server, "the image's entry point is the launcher"
+
+
+# --- the image and the sandbox ----------------------------------------------------------------------------------------
+
+
+def test_the_image_is_small_measured_and_nobodys_but_roots() -> None:
+    text = (DEPLOY / "Containerfile").read_text("utf-8")
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
+    result = lines[max(number for number, line in enumerate(lines) if line.startswith("FROM ")) :]
+    entry = next(line for line in result if line.startswith("ENTRYPOINT "))
+    assert [part.strip('"') for part in re.findall(r'"[^"]*"', entry)] == ["/opt/rgs/bin/python", *FLAGS, LAUNCHER]
+    assert "USER 10001:10001" in result
+    assert not [line for line in result if re.search(r"gcc|build-essential|python3-dev|pip install|COPY \.", line)]
+    assert "--require-hashes" in text
+    assert "--only-binary :all:" in text
+    assert "Not built in this project's tests" in text
+
+
+def test_the_sandbox_of_compose_runs_as_the_image_does() -> None:
+    (document,) = documents((DEPLOY / "compose.yaml").read_text("utf-8"))
+    assert set(document) == {"name", "services", "volumes"}
+    service = document["services"]["sandbox"]
+    known = {"build", "entrypoint", "command", "ports", "volumes", "read_only", "tmpfs", "cap_drop"}
+    assert set(service) <= known | {"security_opt", "stop_grace_period", "init"}
+    assert service["command"][0] == "sandbox"
+    options = subprocess.run(
+        [sys.executable, "-m", "rgs", "sandbox", "--help"], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout
+    assert all(option in options for option in service["command"] if option.startswith("--"))
+    assert all(volume.partition(":")[0] in document["volumes"] for volume in service["volumes"])
+    assert service["ports"] == ["127.0.0.1:50651:50651"], "nobody else reaches a server with development keys"
+
+
+# --- systemd ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: str(unit.name))
+def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path) -> None:
+    for path in UNITS:  # programs that exist: `verify` looks for them
+        text = re.sub(r"/opt/rgs/bin/\w+", "/bin/true", path.read_text("utf-8"))
+        (tmp_path / path.name).write_text(text, "utf-8")
+    done = subprocess.run(
+        [shutil.which("systemd-analyze") or "", "verify", "--man=no", str(tmp_path / unit.name)],
+        capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin", "SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
+    )  # fmt: skip
+    ours = [line for line in done.stderr.splitlines() if "rgs" in line]
+    assert ours == [], done.stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_a_wrong_unit_is_refused(tmp_path: Path) -> None:
+    unit = (DEPLOY / "systemd" / "rgs@.service").read_text("utf-8").replace("ProtectHome=yes", "ProtectHoem=yes")
+    (tmp_path / "rgs@.service").write_text(re.sub(r"/opt/rgs/bin/\w+", "/bin/true", unit), "utf-8")
+    command = [shutil.which("systemd-analyze") or "", "verify", "--man=no", str(tmp_path / "rgs@.service")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "ProtectHoem" in done.stderr
+
+
+def test_the_unit_starts_measured_and_gives_up_where_the_server_does() -> None:
+    unit = (DEPLOY / "systemd" / "rgs@.service").read_text("utf-8")
+    assert f"ExecStart=/opt/rgs/bin/python {MEASURED} {LAUNCHER} serve --home /var/lib/rgs/%i\n" in unit
+    assert "RestartPreventExitStatus=2 3\n" in unit
+    assert int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0]) > int(str(SETTINGS["drain_s"].default))
+    for path in UNITS:
+        if path.suffix == ".service":
+            text = path.read_text("utf-8")
+            assert {"NoNewPrivileges=yes", "ProtectSystem=strict", "UMask=0077"} <= set(text.splitlines()), path.name
+            assert "not started by systemd in this project's tests" in text.replace("\n# ", " ")
+
+
+# --- the log, published -----------------------------------------------------------------------------------------------
+
+
+def test_the_log_is_published_by_names_that_a_log_has() -> None:
+    text = (DEPLOY / "nginx.conf").read_text("utf-8")
+    found = [re.compile(pattern) for pattern in re.findall(r'location ~ "([^"]+)"', text)]
+    caddy = [re.compile(one) for one in re.findall(r"path_regexp (\S+)", (DEPLOY / "Caddyfile").read_text("utf-8"))]
+    published = (
+        *("/2026h2/checkpoint", "/2026h2/checkpoint.cosigned", "/2026h2/tile/0/000", "/2026h2/tile/0/x001/234"),
+        *("/2026h2/tile/1/000.p/17", "/2026h2/tile/entries/x001/000.p/1", f"/2026h2/artifact/{'a' * 64}"),
+    )
+    hidden = (
+        "/checkpoints.db",
+        "/2026h2/order.db",
+        "/privates.db",
+        "/2026h2/.x.1.unfinished",
+        "/2026h2/tile/../x",
+        "/",
+    )
+    for server in (found, caddy):
+        assert [path for path in published if not any(one.match(path) for one in server)] == []
+        assert [path for path in hidden if any(one.match(path) for one in server)] == []
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_nginx_accepts_the_configuration(tmp_path: Path) -> None:
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-subj", "/CN=x", "-days", "1"]
+    subprocess.run(
+        [*command, "-keyout", tmp_path / "log.key", "-out", tmp_path / "log.pem"], check=True, capture_output=True
+    )
+    shutil.copy(tmp_path / "log.pem", tmp_path / "auditors.pem")
+    server = re.sub(r"/srv/rgs/(tls|ca)/", f"{tmp_path}/", (DEPLOY / "nginx.conf").read_text("utf-8"))
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    folders = "".join(f"{one}_temp_path {tmp_path}/{one};\n" for one in kinds)
+    whole = f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}{server}\n}}\n"
+    (tmp_path / "nginx.conf").write_text(whole, "utf-8")
+    program = shutil.which("nginx") or ""
+    done = subprocess.run(
+        [program, "-t", "-c", str(tmp_path / "nginx.conf"), "-p", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_file_is_named_with_how_it_was_checked() -> None:
+    text = (DEPLOY / "README.md").read_text("utf-8")
+    named = set(re.findall(r"^\| `([\w./-]+)`", text, re.MULTILINE)) | {"nginx.conf", "Caddyfile"}
+    there = {path.name + ("/" if path.is_dir() else "") for path in DEPLOY.iterdir()} - {"README.md"}
+    assert named == there
