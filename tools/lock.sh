@@ -11,9 +11,10 @@ uv=$(command -v .venv/bin/uv || command -v uv) || {
 
 # The hashes must be those of the registry's own files: local wheels and a machine's settings must not leak in.
 unset UV_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_CONSTRAINT UV_OVERRIDE
+# Extras stay in the names: pip before 23.3 does not apply the pin of `coverage` to a package that asks for `coverage[toml]`.
 lock() {
     "$uv" pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-        --no-header "$@"
+        --no-strip-extras --no-header "$@"
 }
 lock "$@" requirements/runtime.in --output-file requirements/runtime.txt
 lock "$@" requirements/build.in --constraint requirements/runtime.txt --output-file requirements/build.txt

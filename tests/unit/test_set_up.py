@@ -183,7 +183,9 @@ def test_each_target_sets_up_what_it_needs(target: str) -> None:
 
 
 def names(file: str) -> set[str]:
-    return set(re.findall(r"^([a-z0-9-]+==[\w.]+)", (ROOT / "requirements" / file).read_text("utf-8"), re.MULTILINE))
+    """Each `package==version` that a lock file pins, without extras."""
+    text = (ROOT / "requirements" / file).read_text("utf-8")
+    return {name + pin for name, pin in re.findall(r"^([a-z0-9-]+)(?:\[[a-z0-9,-]+\])?(==[\w.]+)", text, re.MULTILINE)}
 
 
 def test_what_is_installed_first_is_a_part_of_everything() -> None:

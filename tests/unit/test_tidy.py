@@ -202,8 +202,8 @@ def locked(name: str) -> dict[str, set[str]]:
     packages: dict[str, set[str]] = {}
     hashes: set[str] = set()
     for line in (ROOT / "requirements" / name).read_text("utf-8").splitlines():
-        if pin := re.fullmatch(r"([a-z0-9-]+==[\w.]+)( ; [\w .<>=!'()]+)? \\", line):
-            packages[pin[1]] = hashes = set()
+        if pin := re.fullmatch(r"([a-z0-9-]+)(\[[a-z0-9,-]+\])?(==[\w.]+)( ; [\w .<>=!'()]+)? \\", line):
+            packages[pin[1] + pin[3]] = hashes = set()
         elif digest := re.fullmatch(r"    --hash=sha256:([0-9a-f]{64})( \\)?", line):
             hashes.add(digest[1])
         else:
