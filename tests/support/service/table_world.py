@@ -86,8 +86,8 @@ class Guest(Sitter):
         return reply
 
     async def enter(self, box: int) -> None:
-        """Sit down, with a session that has money. Who does so twice at a time has one session all the same: of two, one
-        would be forgotten with its seat.
+        """Sit down, with a session that has money. Two calls at a time make one session: of two, one would be forgotten
+        with its seat.
         """
         async with self._opening:
             if not self.session_id:
