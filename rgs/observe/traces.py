@@ -83,6 +83,12 @@ def trace_id() -> str:
     return "" if span is None else span.context.trace_id
 
 
+def current_traceparent() -> str:
+    """The header with which the current trace is continued later; empty if nothing is traced."""
+    span = CURRENT.get()
+    return "" if span is None else format_traceparent(span.context)
+
+
 class Tracer:
     """Makes spans. `first` are 24 random bytes, from which ids are counted; `now_ms` is the time, `now_s` a monotonic
     clock; `keep` takes each span that has ended, `bind` each trace id that begins and an empty one at its end.
@@ -139,6 +145,28 @@ class Tracer:
             yield span
         finally:
             self._end(span, span.reason or "FAILED")
+
+    @contextmanager
+    def resumed(self, traceparent: str, name: str) -> Iterator[None]:
+        """A span of what an earlier call left to be done, below the header that was kept of it.
+
+        Nothing is done within a traced call, nor without a header.
+        """
+        above = parse_traceparent(traceparent) if CURRENT.get() is None else None
+        if above is None:
+            yield
+            return
+        span = self._begin(above, SpanKind.INTERNAL, name)
+        before = CURRENT.set(span)
+        self._bind(above.trace_id)
+        reason = "FAILED"
+        try:
+            yield
+            reason = "OK"
+        finally:
+            CURRENT.reset(before)
+            self._bind("")
+            self._end(span, reason)
 
     def _begin(self, above: TraceContext, kind: SpanKind, name: str) -> Span:
         self._span_no = (self._span_no + 1) % (1 << 64) or 1

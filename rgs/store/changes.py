@@ -126,6 +126,8 @@ class Operation:
     reason: str = ""
     refusal: str = ""
     """The error that ended it, as `rgs.service.money.refusals` writes it."""
+    traceparent: str = ""
+    """The trace of the call that began it (W3C Trace Context); recovery continues it. Empty: it was not traced."""
 
 
 @dataclass(frozen=True, slots=True)

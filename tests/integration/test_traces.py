@@ -16,12 +16,12 @@ import pytest
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from rgs.devkit.simulators.faults import FaultPlan
+from rgs.devkit.simulators.faults import Fault, FaultPlan, Planned
 from rgs.devkit.simulators.serving import SimulatorServer
 from rgs.node.logging import Log
 from rgs.node.server import Server
 from rgs.v1 import play_pb2, session_pb2
-from tests.integration.test_money_outside import Outside
+from tests.integration.test_money_outside import Outside, until
 from tests.support.api.client import ApiClient, refused, request_id
 from tests.support.api.harness import manifest, serving
 
@@ -169,3 +169,40 @@ async def test_messages_of_a_stream_are_in_its_trace(tmp_path: Path) -> None:
     inner = spans["rgs.v1.PlayService/StartRound"]
     assert inner["parentSpanId"] == PARENT
     assert spans["store commit"]["parentSpanId"] == inner["spanId"]
+
+
+@pytest.mark.timeout(120)
+async def test_recovery_continues_the_trace_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reply to a debit is lost, and the player does not come back: the server asks again, in the same trace."""
+    lost = FaultPlan((Planned(Fault.LOST_REPLY, "Debit", 1),))
+    world = Outside(tmp_path, "it-adm", "participation", lost, FaultPlan())
+    traces = tmp_path / "home/log/traces.jsonl"
+    config = replace(world.harness.config, traces=traces)
+    monkeypatch.setattr(world.harness, "config", config)
+    with Log(config.log, "info", world.harness.clock, people=None) as log:
+        world.harness.server = Server(config, manifest(), clock=world.harness.clock, log=log)
+        await world.start()
+        try:
+            client = await world.player()
+            player = ApiClient(client.channel, PLAYER)
+            player.session_id = (await player.sessions.OpenSession(player.open_request())).session.session_id
+            request = player.buy_request()
+            error = await refused(player.sessions.BuyParticipation(request, metadata=HEADER))
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
+
+            async def bought() -> bool:
+                view = await player.sessions.GetSession(session_pb2.GetSessionRequest(session_id=player.session_id))
+                return bool(view.session.participation_id)
+
+            await until(bought, polls=600)
+        finally:
+            await world.stop()
+    spans = [span for span in spans_in(traces) if span["traceId"] == TRACE]
+    (recovered,) = [span for span in spans if span["name"] == "recover purchase" and span["status"]["code"] != 2]
+    (call,) = [span for span in spans if span["name"].endswith("/BuyParticipation") and span["kind"] == 2]
+    assert recovered["parentSpanId"] == call["spanId"]
+    below = {span["name"] for span in spans if span["parentSpanId"] == recovered["spanId"]}
+    assert {"GetTransaction", "BuyParticipation", "store commit"} <= below
+    lines = [json.loads(line) for line in config.log.read_text("ascii").splitlines()]
+    named = {line["trace_id"] for line in lines if line["event"] == "peer_call" and line["method"] == "GetTransaction"}
+    assert named == {TRACE}

@@ -60,7 +60,10 @@ def former(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("former")
     with tarfile.open(fileobj=io.BytesIO(tree)) as archive:
         archive.extractall(folder, filter="data")
-    assert not (folder / MIGRATION).exists()
+    newest = max((folder / MIGRATION).parent.glob("*.sql")).stem
+    assert int(newest) == NEWEST.version - 1, (
+        f"the commit before step {NEWEST.version} knows schema {newest} at most: add each step in a commit of its own"
+    )
     return folder
 
 

@@ -96,7 +96,8 @@ class Operations:
         ended without its effect, or, if it pays the player, it stays owed.
         """
         try:
-            return await self.steps[operation.kind](operation, await self._session(operation))
+            with self._traced(operation):
+                return await self.steps[operation.kind](operation, await self._session(operation))
         except StoreError:
             raise
         except SessionChangedError:
@@ -108,6 +109,12 @@ class Operations:
             if isinstance(error, UnavailableError) or operation.kind in OWED:
                 await self._note(operation.operation_id, error)
             raise
+
+    def _traced(self, operation: Operation) -> contextlib.AbstractContextManager[None]:
+        """What recovery does belongs to the trace of the call that began the operation."""
+        if self.store.tracer is None:
+            return contextlib.nullcontext()
+        return self.store.tracer.resumed(operation.traceparent, f"recover {operation.kind}")
 
     async def give_up_opening(self, operation: Operation) -> None:
         """End the opening of a session before its first outward call: the request has opened another session."""

@@ -18,6 +18,7 @@ from rgs.core.games.types import Action
 from rgs.core.limits import SessionLimits
 from rgs.core.sessions import Mode
 from rgs.core.statements import request_digest
+from rgs.observe.traces import current_traceparent
 from rgs.store.changes import Operation
 
 LATER_FIELDS: Final = ("free_bet", "table", "launch_token", "mode", "bet_limits", "language", "return_url")
@@ -190,6 +191,7 @@ def intent_of(
         amount_minor=amount_minor,
         purchase_no=0,
         created_ms=now_ms,
+        traceparent=current_traceparent(),
     )
 
 

@@ -28,6 +28,7 @@ from rgs.core.statements import format_canonical
 from rgs.core.times import format_date, format_time
 from rgs.core.values import changed
 from rgs.core.views import RoundView, round_view
+from rgs.observe.traces import current_traceparent
 from rgs.ports.regulator import StageReport
 from rgs.service.play.requests import expiry_of, free_bet_of
 from rgs.store.changes import BalanceReported, Change, DayCount, Draft, Operation, Record
@@ -250,6 +251,7 @@ def round_credit(
         purchase_no=0,
         created_ms=now_ms,
         detail=format_canonical(detail).decode("ascii"),
+        traceparent=current_traceparent(),
     )
 
 
