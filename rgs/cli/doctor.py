@@ -1,7 +1,8 @@
 """`rgs doctor`: checks a home before it serves, and says what is wrong and what to do (docs/doctor.md).
 
 It changes nothing, and may run beside a server. Exit status: 0 nothing is wrong, 1 warnings only, 2 an error: do not
-serve. What could not be checked, an option that is not understood too, is 2.
+serve. What could not be checked, an option that is not understood too, is 2. With `--before-start` warnings are 0, and
+what only others can put right is a warning.
 """
 
 from __future__ import annotations
@@ -29,11 +30,19 @@ def command(
     development: Annotated[
         bool, typer.Option("--development", help="Leave out what counts only where real money is played for.")
     ] = False,
+    before_start: Annotated[
+        bool,
+        typer.Option(
+            "--before-start",
+            help="For whatever starts the server: status 0 with warnings, and what only others can put right is one.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document, for programs.")] = False,
 ) -> int:
     """Check settings, permissions, disks, keys, certificates, clock, store, log, allow-list and peers of a home."""
-    findings = asyncio.run(check_home(home.absolute(), development=development))
-    status = STATUS[worst(findings)]
+    findings = asyncio.run(check_home(home.absolute(), development=development, before_start=before_start))
+    level = worst(findings)
+    status = 0 if before_start and level is Level.WARNING else STATUS[level]
     if as_json:
         document = {
             "format": FORMAT,

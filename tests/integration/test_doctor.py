@@ -12,12 +12,12 @@ from unittest.mock import patch
 
 import pytest
 
-from rgs.node import keyring, pki
+from rgs.node import keyring
 from rgs.node.clock import now_ms
-from rgs.node.doctor import checkup, parties
+from rgs.node.doctor import checkup
 from rgs.node.doctor import store as store_checks
 from rgs.node.doctor.certificates import check_certificates
-from rgs.node.doctor.findings import KINDS, REAL_MONEY, Level
+from rgs.node.doctor.findings import KINDS, OUTSIDE, REAL_MONEY, Finding, Level, found
 from rgs.node.doctor.permissions import GIB
 from rgs.node.doctor.store import check_store
 from rgs.node.home import ensure_home
@@ -104,13 +104,34 @@ def test_a_home_that_is_served_has_its_port(planted: Planted) -> None:
     assert any("is served now" in one.what for one in findings)
 
 
-def test_the_certificates_that_peers_name_are_checked(planted: Planted) -> None:
-    own = pki.issue_peer_certificate(planted.authority(), "node1", os.urandom, now_ms() - 360 * DAY_MS)
-    for name, content in (("w.pem", own.certificate_pem), ("w.key", own.key_pem)):
-        (planted.path / name).write_bytes(content)
-    (planted.path / "w.key").chmod(0o600)
-    peers = planted.peers('[regulator]\ntarget = "127.0.0.1:1"\ncertificate = "w.pem"\nkey = "w.key"\n')
-    assert [one.code for one in parties.check_credentials(planted.home, peers)] == ["CERTIFICATE_ENDS_SOON"]
+@pytest.mark.parametrize("code", sorted(OUTSIDE))
+def test_what_only_others_can_put_right_keeps_no_node_from_starting(code: str, planted: Planted) -> None:
+    """One operator's wallet that is down must not keep the rounds of all others from being settled."""
+    (of_other,) = [one for one in PLANTS[code][0](planted) if one.code == code]
+    assert of_other.level is Level.ERROR
+    settings = found("settings", "LISTEN_REFUSED", "an error of its own")
+
+    def checked(*findings: Finding, before_start: bool) -> Level:
+        checks = (("planted", lambda _home: iter(findings)),)
+        with patch.object(checkup, "CHECKS", checks), patch.object(checkup, "STORE_CHECKS", ()):
+            return checkup.worst(asyncio.run(checkup.check_home(planted.path, before_start=before_start)))
+
+    assert checked(of_other, before_start=False) is Level.ERROR
+    assert checked(of_other, before_start=True) is Level.WARNING
+    assert checked(of_other, settings, before_start=True) is Level.ERROR
+
+
+def test_before_a_start_the_status_is_0_or_2(planted: Planted, capfd: pytest.CaptureFixture[str]) -> None:
+    cli = Cli(planted.path, capfd)
+    command = ("doctor", "--home", str(planted.path))
+    away = found("store", "STORE_AWAY", "the database does not answer")
+    with patch.object(checkup, "CHECKS", (("store", lambda _home: iter([away])),)):
+        with patch.object(checkup, "STORE_CHECKS", ()):
+            cli(*command, status=2)
+            text = cli(*command, "--before-start", status=0)
+            assert "warning store: the database does not answer [STORE_AWAY]" in text
+        planted.set("wrokers = 3")
+        cli(*command, "--before-start", status=2)
 
 
 @pytest.mark.slow
@@ -163,5 +184,6 @@ def test_the_page_has_the_table() -> None:
     page = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text("utf-8")
     for code, kind in KINDS.items():
         real = "real money" if code in REAL_MONEY else "always"
-        assert f"| `{code}` | {kind.level} | {real} | {kind.do} |" in page
+        start = ", warning before a start" if code in OUTSIDE else ""
+        assert f"| `{code}` | {kind.level}{start} | {real} | {kind.do} |" in page
     assert page.count("\n| `") == len(KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,7 @@ from rgs.core.errors import RgsError
 from rgs.node.clock import now_ms
 from rgs.node.config import CONFIG_FILE, load_config
 from rgs.node.doctor.certificates import CERTIFICATES, check_certificates
-from rgs.node.doctor.findings import REAL_MONEY, Finding, Home, Level, found
+from rgs.node.doctor.findings import OUTSIDE, REAL_MONEY, Finding, Home, Level, found
 from rgs.node.doctor.keys import KEYS, SETTINGS, check_keys, check_settings
 from rgs.node.doctor.parties import PEERS, check_parties, check_witnesses
 from rgs.node.doctor.permissions import DISK, PERMISSIONS, check_disks, check_permissions
@@ -32,8 +33,11 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
 STORE_CHECKS: Final[tuple[tuple[str, AsyncCheck], ...]] = ((STORE, check_store), (PEERS, check_parties))
 
 
-async def check_home(path: Path, *, development: bool = False) -> list[Finding]:
-    """All findings of a home, those that are fine with them. An error in a check is a finding, never an exception."""
+async def check_home(path: Path, *, development: bool = False, before_start: bool = False) -> list[Finding]:
+    """All findings of a home, those that are fine with them. An error in a check is a finding, never an exception.
+
+    `before_start`: what only others can put right is a warning.
+    """
     if not (path / CONFIG_FILE).is_file():
         what = f"{path} is not the home of a node: there is no {CONFIG_FILE}"
         return [found(SETTINGS, "SETTINGS_REFUSED", what, value=path)]
@@ -46,7 +50,10 @@ async def check_home(path: Path, *, development: bool = False) -> list[Finding]:
         findings += _run(name, partial(check, home))
     for name, async_check in STORE_CHECKS:
         findings += await _run_async(name, async_check, home)
-    return [one for one in findings if not (development and one.code in REAL_MONEY)]
+    counted = [one for one in findings if not (development and one.code in REAL_MONEY)]
+    if before_start:
+        return [replace(one, level=Level.WARNING) if one.code in OUTSIDE else one for one in counted]
+    return counted
 
 
 def _run(name: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]:

@@ -1,7 +1,8 @@
 """What `rgs doctor` can find: one row for each code, with its level and what to do (docs/doctor.md has the same table).
 
 An error means: do not serve. A warning means: it can serve, and somebody has to look. A row of REAL_MONEY is left out
-for a home that serves for development only (`--development`).
+for a home that serves for development only (`--development`). A row of OUTSIDE is a warning before a start
+(`--before-start`).
 """
 
 from __future__ import annotations
@@ -114,6 +115,9 @@ KINDS: Final[Mapping[str, Kind]] = {
     "PEER_UNREACHABLE": Kind(
         _E, "Check address, firewall, `ca`, `certificate`, `key` and `server_name` in peers.toml."
     ),
+    "PEER_CERTIFICATE_ENDED": Kind(_E, "Put the next certificate or authority that peers.toml names there."),
+    "PEER_CERTIFICATE_NOT_YET": Kind(_E, "Set the clock right, or wait until the certificate is valid."),
+    "PEER_CERTIFICATE_ENDS_SOON": Kind(_W, "Ask the peer for its next authority, or issue the next certificate, now."),
     "WITNESS_UNREACHABLE": Kind(_W, "Check the address in the policy, the firewall and `witness_ca`."),
     # clock
     "CLOCK_NOT_KEPT": Kind(_W, "Run an NTP or NTS client: the kernel says that nothing keeps its clock."),
@@ -150,6 +154,16 @@ REAL_MONEY: Final = frozenset(
     }
 )
 """Findings that count only where real money is played for."""
+
+OUTSIDE: Final = frozenset(
+    {
+        *("PEER_UNREACHABLE", "PEER_CERTIFICATE_ENDED", "PEER_CERTIFICATE_NOT_YET"),
+        *("STORE_AWAY", "FEW_CONNECTIONS", "CLOCKS_DIFFER"),
+    }
+)
+"""Errors of others: of wallets, the regulator and the database's machine. The server meets them itself, by circuits and
+guards, and the rounds in play still have to be settled: so none of them keeps a node from starting.
+"""
 
 
 def found(check: str, code: str, what: str, *, value: object = "", limit: object = "") -> Finding:

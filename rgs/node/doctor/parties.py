@@ -126,7 +126,8 @@ def check_credentials(home: Home, peers: NodePeers) -> Iterator[Finding]:
     for name, settings in outside(peers).items():
         for kind, pem in (("certificate", settings.certificate), ("ca", settings.ca)):
             try:
-                yield from check_times(home, f"{kind} for the {name}", load_certificates(pem))
+                for one in check_times(home, f"{kind} for the {name}", load_certificates(pem)):
+                    yield found(PEERS, f"PEER_{one.code}", one.what, value=one.value, limit=one.limit)
             except FormatError as error:
                 yield found(PEERS, "PEERS_REFUSED", f"{kind} for the {name}: {error.message}")
 

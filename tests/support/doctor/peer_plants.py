@@ -77,6 +77,30 @@ def wallet_with_other_authority(planted: Planted) -> Iterable[Finding]:
     return asyncio.run(reach_wallet(planted, pki.make_development_ca(os.urandom, now_ms())))
 
 
+def peer_certificate(planted: Planted, time_ms: int) -> Iterable[Finding]:
+    own = pki.issue_peer_certificate(planted.authority(), "node1", os.urandom, time_ms)
+    for name, content in (("w.pem", own.certificate_pem), ("w.key", own.key_pem)):
+        (planted.path / name).write_bytes(content)
+    (planted.path / "w.key").chmod(0o600)
+    peers = planted.peers('[regulator]\ntarget = "127.0.0.1:1"\ncertificate = "w.pem"\nkey = "w.key"\n')
+    return list(parties.check_credentials(planted.home, peers))
+
+
+@plants("PEER_CERTIFICATE_ENDED")
+def ended_certificate_for_a_peer(planted: Planted) -> Iterable[Finding]:
+    return peer_certificate(planted, now_ms() - 3_660 * DAY_MS)
+
+
+@plants("PEER_CERTIFICATE_NOT_YET")
+def early_certificate_for_a_peer(planted: Planted) -> Iterable[Finding]:
+    return peer_certificate(planted, now_ms() + 30 * DAY_MS)
+
+
+@plants("PEER_CERTIFICATE_ENDS_SOON")
+def ending_certificate_for_a_peer(planted: Planted) -> Iterable[Finding]:
+    return peer_certificate(planted, now_ms() - 360 * DAY_MS)
+
+
 @plants("WITNESS_UNREACHABLE")
 def silent_witness(planted: Planted) -> Iterable[Finding]:
     policy(planted, planted.path)
