@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from pathlib import Path
+import tomllib
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import kubernetes_validate
@@ -14,7 +20,16 @@ import pytest
 import yaml
 
 from rgs.integrity.isolation import FLAGS
-from rgs.node.config import SETTINGS
+from rgs.node.clock import now_ms
+from rgs.node.config import SETTINGS, load_config
+from rgs.node.doctor.findings import Home
+from rgs.node.doctor.keys import START_S
+from rgs.node.doctor.permissions import check_permissions
+from rgs.node.home import ensure_home
+from rgs.node.metrics.endpoint import read_token
+from tests.support.process.installed import copy_sources
+from tests.support.waiting import until
+from tools.wheel import build
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -80,12 +95,107 @@ def test_the_pods_are_single_drained_and_restricted() -> None:
         assert not limits["allowPrivilegeEscalation"]
         assert limits["capabilities"] == {"drop": ["ALL"]}
         mounted = {mount["name"] for mount in container["volumeMounts"]}
-        assert mounted <= {volume["name"] for volume in pod["volumes"]}
+        own = {claim["metadata"]["name"] for claim in spec["volumeClaimTemplates"]}
+        assert mounted <= own | {volume["name"] for volume in pod["volumes"]}
     shared = [volume["name"] for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
     assert shared == ["translog"], "the log is the only shared volume"
     (server,) = pod["containers"]
-    assert server["args"] == ["serve", "--home", "/var/lib/rgs"]
+    assert server["args"] == ["serve", "--home", "/var/lib/rgs/home"]
     assert "command" not in server, "the image's entry point is the launcher"
+
+
+def test_prometheus_reaches_the_metrics_and_only_prometheus() -> None:
+    (server,) = kind("StatefulSet")["spec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in server["ports"]}
+    settings = pod_settings()
+    assert settings["metrics_listen"] == f"0.0.0.0:{ports['metrics']}"
+    assert settings["metrics_token"] == "metrics.token"  # noqa: S105 - a file
+    assert {port["targetPort"] for port in kind("Service")["spec"]["ports"]} == set(ports)
+    admitted = {rule["ports"][0]["port"]: "from" in rule for rule in kind("NetworkPolicy")["spec"]["ingress"]}
+    assert admitted == {ports["grpc"]: False, ports["metrics"]: True}
+
+
+def pod_settings() -> dict[str, Any]:
+    return tomllib.loads(kind("ConfigMap")["data"]["rgs.toml"])
+
+
+def pod_script(name: str, at: Path) -> str:
+    """The script of an init container, with the places of the pod below a folder."""
+    containers = kind("StatefulSet")["spec"]["template"]["spec"]["initContainers"]
+    ((script,),) = [one["args"] for one in containers if one["name"] == name]
+    return re.sub(
+        r"(?<=[ \"])/(?=(var/lib/rgs|data|translog|settings|bundle|keys|tls|database|metrics)/)", f"{at}/", script
+    )
+
+
+def test_the_home_of_a_pod_is_its_own_where_its_volumes_are_the_groups(tmp_path: Path) -> None:
+    """Kubernetes gives a volume to the pod's group: mode 2777 in memory, 2775 on a disk. The doctor refuses that."""
+    made = tmp_path / "made"
+    ensure_home(made, None, os.urandom, now_ms())
+    for name in ("var/lib/rgs", "data", "translog"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name).chmod(0o2777)
+    secrets = {
+        "settings": {"rgs.toml": kind("ConfigMap")["data"]["rgs.toml"].encode()},
+        "bundle": {
+            "keys.json": (made / "keys/keys.json").read_bytes(),
+            **dict.fromkeys(("peers.toml", "policy.txt", "certified.json"), b""),
+        },
+        "keys": {
+            "node-rgs-0.key": (made / "keys/node.key").read_bytes(),
+            "log.key": (made / "keys/log.key").read_bytes(),
+            "kek.json": (made / "kek/kek.json").read_bytes(),
+        },
+        "tls": {name: (made / "tls" / name).read_bytes() for name in ("server.pem", "server.key", "ca.pem")},
+        "database": {"pgpass": b"x"},
+        "metrics": {"token": b"t" * 40},
+    }
+    for folder, files in secrets.items():
+        (tmp_path / folder).mkdir()
+        for name, content in files.items():
+            (tmp_path / folder / name).write_bytes(content)
+            (tmp_path / folder / name).chmod(0o444)
+    script = pod_script("home", tmp_path)
+    for _ in range(2):  # a pod that starts anew finds its disk as it was
+        subprocess.run(["/bin/sh", "-euc", script], check=True, env={"NODE": "rgs-0", "PATH": "/usr/bin:/bin"})
+    config = load_config(tmp_path / "var/lib/rgs/home")
+    assert config.node == "rgs-0"
+    assert {config.log, config.reconciliation, config.translog} == {
+        Path("/data/log/rgs.log"), Path("/data/reconciliation"), Path("/translog/log"),
+    }  # fmt: skip
+    here = {name: tmp_path / str(getattr(config, name))[1:] for name in ("log", "reconciliation", "translog")}
+    findings = list(check_permissions(Home(replace(config, **here), now_ms())))  # type: ignore[arg-type]
+    assert [one.code for one in findings] == ["OK"], findings
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (here["log"].parent, *list(here.values())[1:]))
+    assert read_token(config) == b"t" * 40
+
+
+async def test_the_sidecar_passes_the_log_on_and_keeps_it_small(tmp_path: Path) -> None:
+    (tmp_path / "data/log").mkdir(parents=True)
+    script = pod_script("log", tmp_path)
+    quick = script.replace("sleep 10", "sleep 0.1").replace("134217728", "5000")
+    log = tmp_path / "data/log/rgs.log"
+    with (tmp_path / "seen").open("wb") as seen:
+        shell = await asyncio.create_subprocess_exec(
+            "/bin/sh", "-euc", quick, stdout=seen, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+    try:
+        await until(log.is_file)
+        await asyncio.sleep(0.5)  # `tail` begins at the end
+        descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)  # as the server has it open
+        for number in range(600):
+            os.write(descriptor, f"line {number}\n".encode())
+            await asyncio.sleep(0.002)
+        await until((tmp_path / "data/log/rgs.log.1").is_file)
+        await until(lambda: log.stat().st_size < 5000)
+        os.write(descriptor, b"the last one\n")
+        os.close(descriptor)
+        await until(lambda: (tmp_path / "seen").read_text().endswith("the last one\n"))
+    finally:
+        os.killpg(shell.pid, signal.SIGTERM)
+        assert await shell.wait() == 0
+    lines = (tmp_path / "seen").read_text().splitlines()
+    assert len(lines) > 400, "what is written while it copies may be missing, no more"
 
 
 # --- the image and the sandbox ----------------------------------------------------------------------------------------
@@ -102,6 +212,54 @@ def test_the_image_is_small_measured_and_nobodys_but_roots() -> None:
     assert "--require-hashes" in text
     assert "--only-binary :all:" in text
     assert "Not built in this project's tests" in text
+
+
+def test_the_folder_of_the_volume_is_the_servers() -> None:
+    """A named volume begins with owner and mode of the image's folder: without one it is root's."""
+    text = (DEPLOY / "Containerfile").read_text("utf-8").replace("\\\n", " ")
+    (volume,) = re.findall(r"^VOLUME (\S+)$", text, re.MULTILINE)
+    (user,) = re.findall(r"^USER (\d+):\1$", text, re.MULTILINE)
+    made = f"install --directory --owner={user} --group={user} --mode=0700 {volume}"
+    assert f"--uid {user} " in text
+    assert 0 < text.find(made) < text.find(f"USER {user}") < text.find("VOLUME ")
+
+
+def taken(folder: Path) -> list[str]:
+    """The files that `COPY .` takes, by .dockerignore: the last line that matches a file or a folder above it."""
+    lines = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if not line.startswith("#")]
+    rules = [(line.startswith("!"), line.removeprefix("!")) for line in lines if line]
+
+    def is_taken(path: str) -> bool:
+        above = [path, *map(str, PurePosixPath(path).parents)][:-1]
+        kept = True
+        for keeps, pattern in rules:
+            name = pattern.removeprefix("**/")
+            found = any(fnmatch(PurePosixPath(one).name if name != pattern else one, name) for one in above)
+            kept = keeps if found else kept
+        return kept
+
+    paths = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in paths if is_taken(path))
+
+
+def test_the_build_sees_what_a_wheel_is_made_of_and_no_key(tmp_path: Path) -> None:
+    whole = copy_sources(tmp_path / "whole")
+    unwanted = (".git/config", ".venv/bin/python", "var/rgs/keys/root.key", "rgs/__pycache__/x.pyc", "docs/x.md")
+    for name in (*unwanted, "LICENSE", "examples/health_probe.py", "examples/minimal_client.py"):
+        (whole / name).parent.mkdir(parents=True, exist_ok=True)
+        (whole / name).write_bytes(b"x" if name in unwanted else (ROOT / name).read_bytes())
+    seen = taken(whole)
+    assert {name.partition("/")[0] for name in seen} == {
+        *("pyproject.toml", "LICENSE", "requirements", "rgs", "rng", "certification", "examples"),
+    }
+    assert not set(seen) & set(unwanted)
+    copied = re.findall(r"^COPY --chown=0:0 (\S+) ", (DEPLOY / "Containerfile").read_text("utf-8"), re.MULTILINE)
+    assert copied == [name for name in seen if name.startswith("examples/")]
+    for name in seen:
+        (tmp_path / "seen" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(whole / name, tmp_path / "seen" / name)
+    wheels = [build(folder, tmp_path / f"{folder.name}-wheel") for folder in (whole, tmp_path / "seen")]
+    assert wheels[0].read_bytes() == wheels[1].read_bytes()
 
 
 def test_the_sandbox_of_compose_runs_as_the_image_does() -> None:
@@ -149,6 +307,9 @@ def test_the_unit_starts_measured_and_gives_up_where_the_server_does() -> None:
     unit = (DEPLOY / "systemd" / "rgs@.service").read_text("utf-8")
     assert f"ExecStart=/opt/rgs/bin/python {MEASURED} {LAUNCHER} serve --home /var/lib/rgs/%i\n" in unit
     assert "RestartPreventExitStatus=2 3\n" in unit
+    assert "ExecStartPre=/opt/rgs/bin/rgs doctor --before-start --home /var/lib/rgs/%i\n" in unit
+    assert "StartLimitIntervalSec=0\n" in unit.partition("[Service]")[0], "it tries for ever"
+    assert int(re.findall(r"^TimeoutStartSec=(\d+)", unit, re.MULTILINE)[0]) > 2 * START_S
     assert int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0]) > int(str(SETTINGS["drain_s"].default))
     for path in UNITS:
         if path.suffix == ".service":

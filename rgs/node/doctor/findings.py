@@ -78,6 +78,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     # permissions
     "SECRET_OPEN": Kind(_E, "chmod 600 the file. If others could read it for a while, replace the key (docs/keys.md)."),
     "FOLDER_OPEN": Kind(_E, "chmod go-w the folder."),
+    "LOG_FOLDER_OF_GROUP": Kind(_W, "chmod g-w the folder, or let nobody but the users that serve be in its group."),
     "OWNER_DIFFERS": Kind(_E, "chown the file to the user that serves."),
     "NOT_WRITABLE": Kind(_E, "Let the user that serves write there, and run `rgs doctor` as that user."),
     # keys

@@ -16,6 +16,7 @@ PERMISSIONS: Final = "permissions"
 DISK: Final = "disk"
 _OTHERS_READ: Final = 0o077
 _OTHERS_WRITE: Final = 0o022
+_GROUP_WRITE: Final = 0o020
 GIB: Final = 1 << 30
 FULL_BYTES: Final = GIB
 """Less room than this is an error."""
@@ -79,7 +80,10 @@ def _check_folders(home: Home) -> Iterator[Finding]:
     config = home.config
     for folder in _folders(home):
         mode = stat.S_IMODE(folder.stat().st_mode)
-        if mode & _OTHERS_WRITE:
+        if folder == config.translog and mode & _OTHERS_WRITE == _GROUP_WRITE:
+            what = f"the group {folder.stat().st_gid} may write to {folder}"
+            yield found(PERMISSIONS, "LOG_FOLDER_OF_GROUP", what, value=f"{mode:04o}", limit="no write for the group")
+        elif mode & _OTHERS_WRITE:
             yield found(
                 PERMISSIONS,
                 "FOLDER_OPEN",

@@ -139,6 +139,20 @@ def open_folder(planted: Planted) -> Iterable[Finding]:
     return check_permissions(planted.home)
 
 
+@plants("FOLDER_OPEN")
+def log_folder_of_everybody(planted: Planted) -> Iterable[Finding]:
+    (planted.path / "translog").mkdir()
+    (planted.path / "translog").chmod(0o773)
+    return check_permissions(planted.home)
+
+
+@plants("LOG_FOLDER_OF_GROUP")
+def log_folder_of_a_group(planted: Planted) -> Iterable[Finding]:
+    (planted.path / "translog").mkdir()
+    (planted.path / "translog").chmod(0o2770)
+    return check_permissions(planted.home)
+
+
 @plants("OWNER_DIFFERS")
 def other_owner(planted: Planted) -> Iterable[Finding]:
     path, real = planted.path / "keys" / "node.key", Path.stat
