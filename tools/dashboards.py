@@ -7,10 +7,13 @@ that the importer chooses.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from rgs.observe.catalogue import BY_NAME, Metric, Scope
 
 WIDTH, HEIGHT, COLUMNS = 8, 8, 3
 SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
@@ -28,9 +31,26 @@ class Panel:
     stat: bool = False
 
 
+def together(name: str, expression: str, by: str) -> str:
+    """What all series of a metric say together, by labels. Every node serves what the store says: the largest of them
+    counts, once.
+    """
+    metric = metric_of(name)
+    if metric.scope is not Scope.STORE:
+        return f"sum by ({by}) ({expression})"
+    labels = ", ".join(metric.labels)
+    once = f"max by ({labels}) ({expression})"
+    return once if labels == by else f"sum by ({by}) ({once})"
+
+
+def metric_of(name: str) -> Metric:
+    """The metric of a series, also of a histogram's."""
+    return BY_NAME.get(name) or BY_NAME[re.sub(r"_(bucket|count|sum)$", "", name)]
+
+
 def rate(name: str, by: str, where: str = "") -> str:
-    """The sum of a counter's rates by labels."""
-    return f"sum by ({by}) (rate({name}{{{WHERE}{where}}}[{RATE}]))"
+    """The rates of a counter by labels."""
+    return together(name, f"rate({name}{{{WHERE}{where}}}[{RATE}])", by)
 
 
 def quantile(share: float, name: str, by: str, where: str = "") -> str:
@@ -40,16 +60,21 @@ def quantile(share: float, name: str, by: str, where: str = "") -> str:
 
 def over(name: str, by: str, window: str) -> str:
     """How much a counter grew in a window, by labels."""
-    return f"sum by ({by}) (increase({name}{{{WHERE}}}[{window}]))"
+    return together(name, f"increase({name}{{{WHERE}}}[{window}])", by)
 
 
-def now(name: str, where: str = "") -> str:
-    """A gauge as it is."""
-    return f"{name}{{{WHERE}{where}}}"
+def now(name: str) -> str:
+    """A gauge as it is: of each process or node, or once of the store."""
+    metric = metric_of(name)
+    if metric.scope is not Scope.STORE:
+        return f"{name}{{{WHERE}}}"
+    by = f" by ({', '.join(metric.labels)}) " if metric.labels else ""
+    return f"max{by}({name}{{{WHERE}}})"
 
 
 MONEY: Final = "game, currency"
 GROUP: Final = "rgs_commit_group_changes"
+MEAN: Final = "{{instance}} mean"
 NOT_ADMITTED: Final = ', reason=~"CERTIFICATE_NOT_ALLOWED|ROLE_NOT_ALLOWED"'
 BETS: Final = ', method=~"TableService/(PlaceBets|Decide)"'
 RETURNED: Final = f"{over('rgs_returned_minor_total', MONEY, '1d')} / {over('rgs_staked_minor_total', MONEY, '1d')}"
@@ -81,21 +106,24 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
             Panel(
                 "Time of a commit",
                 "s",
-                tuple((quantile(share, "rgs_commit_group_seconds", "instance"), f"p{share}") for share in (0.5, 0.99)),
+                tuple(
+                    (quantile(share, "rgs_commit_group_seconds", "instance"), f"{{{{instance}}}} p{share}")
+                    for share in (0.5, 0.99)
+                ),
             ),
             Panel(
                 "Changes in a commit",
                 "none",
-                ((f"{rate(f'{GROUP}_sum', 'instance')} / {rate(f'{GROUP}_count', 'instance')}", "mean"),),
+                ((f"{rate(f'{GROUP}_sum', 'instance')} / {rate(f'{GROUP}_count', 'instance')}", MEAN),),
             ),
             Panel("Guards closed", "none", ((f"max by (guard) ({now('rgs_guard_closed')})", "{{guard}}"),)),
-            Panel("Age of leases", "s", ((now("rgs_lease_age_seconds"), "worker {{worker}}"),)),
-            Panel("Clocks apart", "s", ((now("rgs_clock_apart_seconds"), "worker {{worker}}"),)),
+            Panel("Age of leases", "s", ((now("rgs_lease_age_seconds"), "{{instance}} worker {{worker}}"),)),
+            Panel("Clocks apart", "s", ((now("rgs_clock_apart_seconds"), "{{instance}} worker {{worker}}"),)),
             Panel(
                 "Certificates",
                 "d",
                 (
-                    (now("rgs_certificate_days_left"), "{{certificate}}"),
+                    (now("rgs_certificate_days_left"), "{{instance}} {{certificate}}"),
                     (now("rgs_party_certificate_days_left"), "{{role}} {{party}}"),
                 ),
             ),
@@ -152,30 +180,30 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
         "RGS integrity",
         (
             Panel("Log lag", "s", ((f"max({now('rgs_log_lag_seconds')})", "oldest statement"),)),
-            Panel("Log entries, a second", "ops", ((f"deriv(rgs_log_entries{{{WHERE}}}[5m])", "entries"),)),
+            Panel("Log entries, a second", "ops", ((f"max(deriv(rgs_log_entries{{{WHERE}}}[5m]))", "entries"),)),
             Panel("Age of cosignatures", "s", ((now("rgs_witness_age_seconds"), "{{witness}}"),)),
             Panel(
                 "Draws unknown, owed",
                 "none",
                 (
-                    (now("rgs_draws_unknown"), "unknown, worker {{worker}}"),
-                    (now("rgs_draws_owed"), "owed, worker {{worker}}"),
+                    (now("rgs_draws_unknown"), "unknown, {{instance}} worker {{worker}}"),
+                    (now("rgs_draws_owed"), "owed, {{instance}} worker {{worker}}"),
                 ),
             ),
-            Panel("Draw window", "none", ((now("rgs_draw_window"), "worker {{worker}}"),)),
+            Panel("Draw window", "none", ((now("rgs_draw_window"), "{{instance}} worker {{worker}}"),)),
             Panel(
                 "Instances", "none", ((now("rgs_instances_alive"), "alive"), (now("rgs_instances_lapsed"), "lapsed"))
             ),
             Panel(
                 "Return alarms",
                 "none",
-                ((f"max by (game, figure) ({now('rgs_return_alarm')})", "{{game}} {{figure}}"),),
+                ((now("rgs_return_alarm"), "{{game}} {{figure}} {{series}}"),),
             ),
             Panel("Rounds counted for returns", "none", ((now("rgs_return_rounds"), "{{game}}"),)),
             Panel("Guards closed", "none", ((f"max by (guard) ({now('rgs_guard_closed')})", "{{guard}}"),)),
             Panel("Calls not admitted", "reqps", ((rate("rgs_calls_total", "reason", NOT_ADMITTED), "{{reason}}"),)),
-            Panel("Writer of the log", "none", ((now("rgs_log_leads"), "worker {{worker}}"),)),
-            Panel("Age of the node key", "d", ((now("rgs_node_key_days"), "days"),)),
+            Panel("Writer of the log", "none", ((now("rgs_log_leads"), "{{instance}} worker {{worker}}"),)),
+            Panel("Age of the node key", "d", ((now("rgs_node_key_days"), "{{instance}}"),)),
         ),
     ),
     "tables": (
@@ -205,7 +233,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
                 "s",
                 ((quantile(0.99, "rgs_call_seconds", "method", BETS), "{{method}}"),),
             ),
-            Panel("Open streams", "none", ((now("rgs_streams_open"), "worker {{worker}}"),)),
+            Panel("Open streams", "none", ((now("rgs_streams_open"), "{{instance}} worker {{worker}}"),)),
             Panel("Rounds at tables", "ops", ((rate("rgs_rounds_total", "game"), "{{game}}"),)),
         ),
     ),

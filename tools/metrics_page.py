@@ -18,10 +18,10 @@ BETWEEN: Final = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL
 
 def tables() -> str:
     """The two tables: metrics, and labels."""
-    lines = ["| metric | kind | labels | what it says |", "|---|---|---|---|"]
+    lines = ["| metric | kind | of | labels | what it says |", "|---|---|---|---|---|"]
     for metric in METRICS:
         labels = " ".join(f"`{label}`" for label in metric.all_labels)
-        lines.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
+        lines.append(f"| `{metric.name}` | {metric.kind} | {metric.scope} | {labels} | {metric.help} |")
     lines += ["", "| label | what it is |", "|---|---|"]
     lines += [f"| `{label}` | {what} |" for label, what in LABELS.items()]
     return "\n".join(lines)

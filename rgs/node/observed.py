@@ -20,11 +20,12 @@ from rgs.node.expiries import Expiries
 from rgs.node.files import FileRefusedError
 from rgs.node.keyring import load_bundle, node_key_in_force
 from rgs.node.leases import Leases
-from rgs.node.log_folder import read_cosigned, read_shard, shards
+from rgs.node.log_folder import read_shard, shards
 from rgs.node.logging import Log
 from rgs.node.metrics.process_samples import ProcessParts
 from rgs.node.metrics.samples import Scraped, joined
 from rgs.node.metrics.store_samples import StoreSamples
+from rgs.node.metrics.witness_ages import WitnessAges
 from rgs.node.metrics.workers import answering
 from rgs.node.parts import part
 from rgs.node.traces import TraceFile, make_tracer
@@ -131,21 +132,20 @@ class Observed:
             clock=self._clock,
             expiries=expiries,
             returns=services.monitoring.measured,
-            log=lambda: newest_log(config),
+            entries=lambda: newest_entries(config),
+            witnesses=WitnessAges(config=config, clock=self._clock).read,
             key_ms=lambda: parse_time(node_key_in_force(load_bundle(config), config.node, None).time),
         )
         return process, store
 
 
-def newest_log(config: Config) -> tuple[int, dict[str, int]]:
-    """The entries of the log's newest shard, and the time of each witness's newest cosignature in milliseconds."""
+def newest_entries(config: Config) -> int:
+    """The entries of the log's newest shard; 0 if there is none that can be read."""
     found = shards(config)
     try:
-        if not found:
-            return 0, {}
-        return read_shard(found[-1]).size, {name: time_ms for _, name, time_ms in read_cosigned(found[-1])}
+        return read_shard(found[-1]).size if found else 0
     except FileRefusedError:
-        return 0, {}
+        return 0
 
 
 def peer_line(write: Callable[[str], None], clock: Clock) -> Callable[[PeerCall], None]:

@@ -1,7 +1,8 @@
 """Every metric of the server: name, labels, kind and meaning. docs/metrics.md is made from it.
 
 A metric of a process has the label `worker`, the number of the process, so that its counters begin again only where
-that process did. A metric of the store is the same whichever process answers, and comes once.
+that process did. A metric of a node comes once from each node. A metric of the store is the same whichever node
+answers: every node serves it, so a query takes the largest of them, never their sum.
 
 No label may hold what names a person or opens anything: a player, nickname, session, round, card, key or certificate.
 `LABELS` is the whole list.
@@ -31,7 +32,7 @@ LABELS: Final = {
     "step": "the step that a table takes",
     "figure": "the figure of a return ([monitoring.md](monitoring.md))",
     "series": "`life` or `block` ([monitoring.md](monitoring.md))",
-    "witness": "the name in a witness's cosignature",
+    "witness": "the name in a witness's key",
     "certificate": "`server`, `ca`, `peers`, or the file of a peer that has its own",
     "party": "a party of the allow-list; never a player",
     "role": "its role",
@@ -49,21 +50,30 @@ class Kind(StrEnum):
     HISTOGRAM = "histogram"
 
 
+@unique
+class Scope(StrEnum):
+    """Of what a metric speaks. Of a PROCESS it has the label `worker`; of the STORE it comes alike from every node."""
+
+    PROCESS = "process"
+    NODE = "node"
+    STORE = "store"
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric. `per_process`: it has the label `worker` before its own. `bounds` are those of a histogram."""
+    """A metric. `bounds` are those of a histogram."""
 
     name: str
     kind: Kind
     help: str
     labels: tuple[str, ...] = ()
-    per_process: bool = True
+    scope: Scope = Scope.PROCESS
     bounds: tuple[float, ...] = ()
 
     @property
     def all_labels(self) -> tuple[str, ...]:
         """The labels as they are served."""
-        return (WORKER, *self.labels) if self.per_process else self.labels
+        return (WORKER, *self.labels) if self.scope is Scope.PROCESS else self.labels
 
 
 def _gauge(name: str, help_: str, *labels: str) -> Metric:
@@ -78,8 +88,12 @@ def _histogram(name: str, help_: str, bounds: tuple[float, ...], *labels: str) -
     return Metric(name, Kind.HISTOGRAM, help_, labels, bounds=bounds)
 
 
+def _of_node(name: str, help_: str, *labels: str) -> Metric:
+    return Metric(name, Kind.GAUGE, help_, labels, Scope.NODE)
+
+
 def _of_store(name: str, help_: str, *labels: str, kind: Kind = Kind.GAUGE) -> Metric:
-    return Metric(name, kind, help_, labels, per_process=False)
+    return Metric(name, kind, help_, labels, Scope.STORE)
 
 
 METRICS: Final = (
@@ -114,9 +128,12 @@ METRICS: Final = (
     _histogram(
         "rgs_table_step_late_seconds", "How late a table's step was taken after it was due.", LATENESS_S, "step"
     ),
-    # the store, and what one process reads for all
-    _of_store("rgs_store_up", "1 if the store answered this scrape."),
-    _of_store("rgs_store_read_seconds", "How long it took to read what follows, in seconds."),
+    # the node: what one of its processes reads for all
+    _of_node("rgs_store_up", "1 if the store answered this scrape."),
+    _of_node("rgs_store_read_seconds", "How long it took to read the metrics of the store, in seconds."),
+    _of_node("rgs_certificate_days_left", "Days until the certificate ends.", "certificate"),
+    _of_node("rgs_node_key_days", "Days since this node's key was signed; it has no end of its own."),
+    # the store
     _of_store("rgs_rounds_total", "Rounds that ended, without void ones.", "game", "currency", kind=Kind.COUNTER),
     _of_store("rgs_staked_minor_total", "Stakes of these, in minor units.", "game", "currency", kind=Kind.COUNTER),
     _of_store("rgs_returned_minor_total", "Their returns, in minor units.", "game", "currency", kind=Kind.COUNTER),
@@ -138,9 +155,7 @@ METRICS: Final = (
     _of_store("rgs_tables", "Tables.", "state"),
     _of_store("rgs_table_overdue_seconds", "How late the table is that has waited longest for its step."),
     _of_store("rgs_log_entries", "Entries of the transparency log's newest shard."),
-    _of_store("rgs_witness_age_seconds", "Age of the newest cosignature of each witness.", "witness"),
-    _of_store("rgs_certificate_days_left", "Days until the certificate ends.", "certificate"),
-    _of_store("rgs_party_certificate_days_left", "The same of an allowed client certificate.", "role", "party"),
-    _of_store("rgs_node_key_days", "Days since this node's key was signed; it has no end of its own."),
+    _of_store("rgs_witness_age_seconds", "For how long the witness of the policy has cosigned nothing new.", "witness"),
+    _of_store("rgs_party_certificate_days_left", "Days until an allowed client certificate ends.", "role", "party"),
 )
 BY_NAME: Final = {metric.name: metric for metric in METRICS}

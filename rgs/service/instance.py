@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -210,7 +211,7 @@ class Instance:
         if self._handing_over is not None or self.boot_no + 1 != boot_no:
             raise RngUnavailableError("another instance follows this one already")
         change = partial(self._turn_change, node_signer, signer, generator, boot_no, tuple(drafts))
-        self._handing_over = asyncio.create_task(self._hand_over(generator, boot_no, change))
+        self._handing_over = asyncio.create_task(self._hand_over(generator, boot_no, change), context=Context())
         await asyncio.shield(self._handing_over)
 
     async def handed_over(self) -> None:
@@ -226,7 +227,7 @@ class Instance:
         await self.handed_over()
         while self._draws_out >= self.store.draw_window < self.draws_in_flight_max:
             if self._growing is None:
-                self._growing = asyncio.create_task(self._grow())
+                self._growing = asyncio.create_task(self._grow(), context=Context())  # for all draws, not for this call
                 self._growing.add_done_callback(lambda done: done.cancelled() or done.exception())
             growing = self._growing
             await asyncio.wait([growing])  # a cancelled caller does not cancel the growth

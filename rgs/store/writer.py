@@ -4,7 +4,7 @@ A change is committed at once when no other is likely to come, else together wit
 as many wait as were under way lately, at most `GROUP_MAX`; or when none came for `QUIET_S`; and never later than
 `LINGER_S` after its first. No caller is answered before the commit. None waits longer than `COMMIT_WAIT_S` either: the
 commit goes on, its callers get StoreUnknownError, and other changes are refused at once until it has ended. `apply`
-does the work, in the writer's own thread or as a coroutine.
+does the work, in the writer's own thread or as a coroutine. It is done for no caller: what it logs has no trace id.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
 from typing import Any
 
 from rgs.observe.histogram import LATENCY_S, SIZES, Histogram
@@ -42,6 +43,8 @@ class Writer:
         self._apply = apply
         self._refused = refused
         self._is_async = inspect.iscoroutinefunction(apply)
+        self._context = Context()
+        """Without what callers have in theirs: timers and tasks would take the one of the call that began a group."""
         self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-writer")
         """The writer's. Other work that writes now and then uses it too."""
         self._waiting: list[tuple[Change, asyncio.Future[tuple[Signed, ...]]]] = []
@@ -99,7 +102,7 @@ class Writer:
             self._dispatch(loop)
         elif self._timer is None:
             self._first_s = self._last_s
-            self._timer = loop.call_later(QUIET_S, self._timed_out, loop)
+            self._timer = loop.call_later(QUIET_S, self._timed_out, loop, context=self._context)
 
     def _timed_out(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
@@ -107,7 +110,7 @@ class Writer:
             return
         left_s = min(self._last_s + QUIET_S, self._first_s + LINGER_S) - loop.time()
         if left_s > _TIMER_SLACK_S:
-            self._timer = loop.call_later(left_s, self._timed_out, loop)
+            self._timer = loop.call_later(left_s, self._timed_out, loop, context=self._context)
         else:
             self._dispatch(loop)
 
@@ -121,14 +124,14 @@ class Writer:
         self.changes += len(group)
         self._group = group
         self._begun_s = loop.time()
-        self._overdue = loop.call_later(COMMIT_WAIT_S, self._give_up)
+        self._overdue = loop.call_later(COMMIT_WAIT_S, self._give_up, context=self._context)
         changes = [change for change, _ in group]
         job: asyncio.Future[Sequence[CommitOutcome]]
         if self._is_async:
-            job = loop.create_task(self._apply(changes))  # type: ignore[arg-type]
+            job = loop.create_task(self._apply(changes), context=self._context)  # type: ignore[arg-type]
         else:
             job = loop.run_in_executor(self.thread, self._apply, changes)  # type: ignore[arg-type]
-        job.add_done_callback(lambda done: self._finish(loop, group, done))
+        job.add_done_callback(lambda done: self._finish(loop, group, done), context=self._context)
 
     def _give_up(self) -> None:
         """Answer those who wait; the group itself goes on."""

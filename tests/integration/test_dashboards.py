@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import pytest
 
 from rgs.core.errors import RgsError
-from rgs.observe.catalogue import BY_NAME, Kind
+from rgs.observe.catalogue import BY_NAME, Kind, Scope
 from tests.integration.test_metrics import get
 from tests.support.api.client import ApiClient, refused
 from tests.support.api.harness import serving
@@ -79,10 +79,79 @@ def test_no_query_names_what_does_not_exist() -> None:
             assert (metric.name == name) == (metric.kind is not Kind.HISTOGRAM), query
         labels = {label for metric in BY_NAME.values() for label in metric.all_labels} | {"instance", "job", "le"}
         used = re.findall(r"(\w+)\s*(?:=~|!=|=)\s*\"", query)
-        grouped = re.findall(r"(?:by|on) \(([^)]*)\)", query)
+        grouped = re.findall(r"(?:by|on|without) \(([^)]*)\)", query)
         assert {*used, *(name.strip() for found in grouped for name in found.split(","))} <= labels, query
         for found in re.findall(r"reason=~?\"([^\"]*)\"", query):
             assert set(found.split("|")) <= reasons, query
+
+
+ONCE = re.compile(r"max (?:by \(([^)]*)\) |without \(([^)]*)\) )\($|max\($")
+
+
+def test_what_every_node_serves_is_counted_once() -> None:
+    """What the store says comes from each node alike: a sum over nodes, or an alert a node, would be of twice as much.
+    `max` stands around each such metric, and keeps every label of it but that of the node.
+    """
+    wrong = [query for query in queries() for name in set(of_the_store(query)) if not is_once(query, name)]
+    assert wrong == []
+    rate, total = "rate(rgs_rounds_total[5m])", "rgs_rounds_total"
+    assert is_once(f"sum by (game) (max by (game, currency) ({rate}))", total)
+    assert is_once("max(rgs_sessions_open) > 1", "rgs_sessions_open")
+    for query in (rate, f"sum by (game, currency) ({rate})", f"max by (game) ({rate})", f"max({rate})"):
+        assert not is_once(query, total), query
+
+
+def of_the_store(query: str) -> list[str]:
+    return [name for name in re.findall(r"\brgs_\w+", query) if name in BY_NAME and BY_NAME[name].scope is Scope.STORE]
+
+
+def is_once(query: str, name: str) -> bool:
+    for found in re.finditer(rf"\b{name}\b", query):
+        around = ONCE.search(re.sub(r"(rate|increase|deriv)\($", "", query[: found.start()]))
+        if around is None:
+            return False
+        by, without = around[1], around[2]
+        keeps = set(re.findall(r"\w+", by or ""))
+        if "instance" not in without if without else keeps != set(BY_NAME[name].labels):
+            return False
+    return True
+
+
+@needs_promtool
+def test_two_nodes_are_counted_once(tmp_path: Path) -> None:
+    """Two nodes over one store: Prometheus' own engine answers the queries of the dashboard."""
+    panels = json.loads((ROOT / "deploy/grafana/money.json").read_text("utf-8"))["panels"]
+    rounds, outbox = (
+        next(one for panel in panels if panel["title"] == title for one in panel["targets"])["expr"]
+        for title in ("Rounds", "Outbox")
+    )
+    nodes = [f'instance="{node}",job="rgs"' for node in ("a", "b")]
+    series = [f'rgs_rounds_total{{{node},game="uth-solo",currency="EUR"}}' for node in nodes]
+    waiting = [f'rgs_outbox_waiting{{{node},kind="credit"}}' for node in nodes]
+    expected = [
+        (filled(rounds), '{game="uth-solo", currency="EUR"}', 2),
+        (filled(outbox), '{kind="credit"}', 7),
+    ]
+    tests = {
+        "tests": [
+            {
+                "interval": "15s",
+                "input_series": [
+                    *({"series": one, "values": "0+30x40"} for one in series),
+                    *({"series": one, "values": "7+0x40"} for one in waiting),
+                ],
+                "promql_expr_test": [
+                    {"expr": query, "eval_time": "8m", "exp_samples": [{"labels": labels, "value": value}]}
+                    for query, labels, value in expected
+                ],
+            }
+        ],
+    }
+    (tmp_path / "tests.yml").write_text(json.dumps(tests), "utf-8")
+    done = subprocess.run(
+        [PROMTOOL or "", "test", "rules", str(tmp_path / "tests.yml")], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def all_errors(kind: type[RgsError]) -> Iterator[type[RgsError]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
+import time
 from contextlib import closing
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -15,7 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from rgs.core.errors import InvalidFieldError
 from rgs.node.clock import SystemClock
 from rgs.node.config import load_config
-from rgs.node.metrics.samples import Samples, Scraped
+from rgs.node.metrics import workers
+from rgs.node.metrics.samples import READ_S, Samples, Scraped
 from rgs.node.metrics.workers import answering, scrape_workers
 from rgs.node.pki import issue_client, make_development_ca
 from rgs.observe.catalogue import BY_NAME, LABELS, METRICS
@@ -209,6 +212,32 @@ async def test_workers_are_one_target(tmp_path: Path) -> None:
             whole = await scrape_workers(harness.config.home, 2)
             assert whole["rgs_worker_up"] == [(("0",), 1.0), (("1",), 0.0)]
         assert (await scrape_workers(harness.config.home, 1))["rgs_worker_up"] == [(("0",), 0.0)]
+
+
+async def test_a_scrape_ends_in_time_whatever_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four workers: one hangs, and the others hang as soon as they are asked for the store."""
+    assert (workers.PROCESS_S + READ_S, workers.STORE_S > READ_S, workers.SCRAPE_S) == (7.0, True, 8.0)
+    for name, limit_s in (("SCRAPE_S", 0.8), ("PROCESS_S", 0.3), ("STORE_S", 0.45)):
+        monkeypatch.setattr(workers, name, limit_s)
+
+    def reads(number: int) -> Any:
+        async def read(of_store: bool) -> Scraped:
+            if of_store or number == 0:
+                await asyncio.sleep(60)
+            found = Samples()
+            found.add("rgs_streams_open", number)
+            return Scraped(found.found)
+
+        return read
+
+    async with contextlib.AsyncExitStack() as opened:
+        for number in range(4):
+            await opened.enter_async_context(answering(tmp_path, number, reads(number)))
+        begun_s = time.monotonic()
+        whole = await scrape_workers(tmp_path, 4)
+        assert time.monotonic() - begun_s < 1.3
+    assert [value for _, value in whole["rgs_worker_up"]] == [0, 1, 1, 1]
+    assert [value for _, value in whole["rgs_streams_open"]] == [1, 2, 3]
 
 
 async def test_a_store_that_does_not_answer_is_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ from rgs.observe.catalogue import BY_NAME, Kind, Metric
 from rgs.observe.histogram import Histogram
 
 DOCUMENT_BYTES_MAX: Final = 64 * 1024 * 1024
+READ_S: Final = 4.0
+"""A store that takes longer to be read counts as down in this scrape."""
 Value = float | tuple[tuple[int, ...], float]
 """A number, or the counts of a histogram by bound with their sum."""
 

@@ -15,7 +15,7 @@ from rgs.core.clock import Clock
 from rgs.core.errors import RgsError
 from rgs.core.times import format_date
 from rgs.node.expiries import DAY_MS, Expiries
-from rgs.node.metrics.samples import Sample, Samples
+from rgs.node.metrics.samples import READ_S, Sample, Samples
 from rgs.service.admin.monitoring import Measured
 from rgs.service.callers import Role
 from rgs.store.counts import GameTotals
@@ -23,8 +23,6 @@ from rgs.store.interface import Parties, Store
 
 KEEP_MS: Final = 1_000
 RETURNS_MS: Final = 60_000
-READ_S: Final = 4.0
-"""A store that takes longer counts as down in this scrape."""
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
 CREDITS: Final = frozenset({"end", "credit"})
 HELD, STAGES = "held", "stages"
@@ -33,8 +31,8 @@ Sums = dict[tuple[str, str], list[int]]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class StoreSamples:
-    """Reads them. `returns` gives what is measured, `log` the entries of the newest shard and each witness's newest
-    cosignature in milliseconds, `key_ms` when the node's key was signed.
+    """Reads them. `returns` gives what is measured, `entries` the entries of the log's newest shard, `witnesses` for
+    how many seconds each has not cosigned, `key_ms` when the node's key was signed.
     """
 
     store: Store
@@ -42,7 +40,8 @@ class StoreSamples:
     clock: Clock
     expiries: Expiries
     returns: Callable[[], Awaitable[tuple[list[Measured], int]]]
-    log: Callable[[], tuple[int, dict[str, int]]]
+    entries: Callable[[], int]
+    witnesses: Callable[[], dict[str, float]]
     key_ms: Callable[[], int]
 
     _kept: list[Sample] = field(default_factory=list, init=False)
@@ -143,10 +142,9 @@ class StoreSamples:
 
     def _read_files(self, found: Samples) -> None:
         now_ms = self.clock.now_ms()
-        entries, witnesses = self.log()
-        found.add("rgs_log_entries", entries)
-        for witness, time_ms in witnesses.items():
-            found.add("rgs_witness_age_seconds", _age_s(now_ms, time_ms), witness)
+        found.add("rgs_log_entries", self.entries())
+        for witness, age_s in self.witnesses().items():
+            found.add("rgs_witness_age_seconds", age_s, witness)
         for name, last_ms in self.expiries.ends_ms.items():
             found.add("rgs_certificate_days_left", (last_ms - now_ms) / DAY_MS, name)
         found.add("rgs_node_key_days", (now_ms - self.key_ms()) / DAY_MS)

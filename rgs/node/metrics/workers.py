@@ -17,12 +17,16 @@ from typing import Final
 from rgs.core.errors import FormatError
 from rgs.node.files import FOLDER_MODE
 from rgs.node.metrics.exposition import Joined
-from rgs.node.metrics.samples import DOCUMENT_BYTES_MAX, Scraped, format_document, joined, parse_document
+from rgs.node.metrics.samples import DOCUMENT_BYTES_MAX, READ_S, Scraped, format_document, joined, parse_document
 
 FOLDER: Final = "metrics"
 PROCESS, STORE = b"process\n", b"store\n"
-ANSWER_S: Final = 6.0
-"""How long one worker may take."""
+SCRAPE_S: Final = 8.0
+"""How long a scrape takes at most: Prometheus waits for 10 s unless it is told otherwise."""
+PROCESS_S: Final = 3.0
+"""How long a worker may take to read what it holds in memory."""
+STORE_S: Final = READ_S + 0.5
+"""How long it may take to read the store, and to say so if it cannot."""
 
 Read = Callable[[bool], Awaitable[Scraped]]
 """Reads the samples of a process; `True`: those of the store instead."""
@@ -34,7 +38,7 @@ async def answering(home: Path, worker: int, read: Read) -> AsyncIterator[None]:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(SCRAPE_S):
                 requested = await reader.readline()
                 writer.write(format_document(await read(requested == STORE)))
                 await writer.drain()
@@ -58,12 +62,14 @@ async def answering(home: Path, worker: int, read: Read) -> AsyncIterator[None]:
 
 
 async def scrape_workers(home: Path, workers: int) -> Joined:
-    """The samples of all workers; those of the store from the first that can read them."""
-    numbers = range(workers)
-    answers = await asyncio.gather(*(_ask(home, number, PROCESS) for number in numbers))
+    """The samples of all workers; those of the store from the first that can read them. It takes SCRAPE_S at most."""
+    numbers, now_s = range(workers), asyncio.get_running_loop().time
+    end_s = now_s() + SCRAPE_S
+    answers = await asyncio.gather(*(_ask(home, number, PROCESS, PROCESS_S) for number in numbers))
     store: Scraped | None = None
     for number in numbers:
-        if answers[number] is not None and (store := await _ask(home, number, STORE)) is not None:
+        left_s = min(STORE_S, end_s - now_s())
+        if left_s > 0 and answers[number] is not None and (store := await _ask(home, number, STORE, left_s)):
             break
     found = [(str(number), answers[number]) for number in numbers]
     whole = joined(found)
@@ -73,10 +79,10 @@ async def scrape_workers(home: Path, workers: int) -> Joined:
     return whole
 
 
-async def _ask(home: Path, worker: int, what: bytes) -> Scraped | None:
+async def _ask(home: Path, worker: int, what: bytes, limit_s: float) -> Scraped | None:
     """What a worker answers; None if it does not, or not in time."""
     try:
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout(limit_s):
             with _address(home / FOLDER, worker) as address:
                 reader, writer = await asyncio.open_unix_connection(address, limit=DOCUMENT_BYTES_MAX)
             try:

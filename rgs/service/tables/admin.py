@@ -32,7 +32,7 @@ from rgs.core.tables.views import TableEntry
 from rgs.core.times import format_time
 from rgs.service.admin.admin import check_code
 from rgs.service.admin.orders import Order
-from rgs.service.callers import Caller
+from rgs.service.callers import Caller, Reply
 from rgs.service.events import EventCode, event_draft
 from rgs.service.sealing import DeckSealedError
 from rgs.service.tables.dealer import due_at
@@ -271,12 +271,14 @@ class TableAdmin(TableOrders):
         check_code(reason, "reason")
         check_ulid(round_id, "round_id")
         order = admin_order(caller, "VoidTableRound", request_id, table=table_id, round_id=round_id, reason=reason)
-        reply = await self.done(order, partial(self._voided, order, table_id, round_id, reason))
-        is_void = reply.body == _VOID
-        warn = structlog.get_logger().warning
-        event = "round_void" if is_void else "void_proposed"
-        warn(event, round_id=round_id, table=table_id, reason=reason, admin=caller.party)
-        return is_void, reply.envelope
+
+        def log(reply: Reply) -> None:
+            event = "round_void" if reply.body == _VOID else "void_proposed"
+            warn = structlog.get_logger().warning
+            warn(event, round_id=round_id, table=table_id, reason=reason, admin=caller.party)
+
+        reply = await self.done(order, partial(self._voided, order, table_id, round_id, reason), log)
+        return reply.body == _VOID, reply.envelope
 
     async def _voided(self, order: Order, table_id: str, round_id: str, reason: str) -> Change:
         row, now_ms = await self._paused(table_id, round_id)

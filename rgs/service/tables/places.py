@@ -203,8 +203,15 @@ class TableOrders:
 
     # --- all ------------------------------------------------------------------------------------------------------
 
-    async def done(self, order: Order, change_of: Callable[[], Awaitable[Change]]) -> Reply:
-        """The stored answer of an order, or that of its commit now. TableChangedError if it never gets through."""
+    async def done(
+        self,
+        order: Order,
+        change_of: Callable[[], Awaitable[Change]],
+        committed: Callable[[Reply], object] = lambda _: None,
+    ) -> Reply:
+        """The stored answer of an order, or that of its commit now; then `committed` gets it, too. TableChangedError if
+        it never gets through.
+        """
         for _ in range(TRIES_MAX):
             if (known := await self.orders.known(order)) is not None:
                 return known
@@ -215,7 +222,9 @@ class TableOrders:
             except (TableMovedError, SessionRaceError, RequestSeenError):
                 continue
             self.signals.committed(change)
-            return Reply(answer.body, signed[-1].envelope)
+            reply = Reply(answer.body, signed[-1].envelope)
+            committed(reply)
+            return reply
         raise TableChangedError("the table moves all the time: send the same request again", method=order.method)
 
     async def session_of(self, sitting: Sitting) -> Session:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import InvalidFieldError, RngUnavailableError
+from rgs.observe.traces import CURRENT, Span, SpanKind, TraceContext
 from rgs.service.instance import Instance
 from rgs.service.pages import encode_token, format_key_token, format_page_token, parse_key_token, parse_page_token
 from rgs.service.sealing import Kek, Sealer
@@ -194,6 +195,20 @@ async def test_a_growth_that_is_cancelled_with_the_process_is_no_error() -> None
     await asyncio.wait([waiting])
     assert waiting.cancelled()
     assert reported == []
+
+
+async def test_what_is_done_for_all_draws_runs_in_the_name_of_no_call() -> None:
+    store, seen = Store(), []
+    store.draws_owed = 2
+
+    async def commit(_change: object) -> None:
+        seen.append(CURRENT.get())
+        store.draw_window = 4
+
+    store.commit = commit  # type: ignore[method-assign]
+    CURRENT.set(Span(TraceContext("a" * 32, "b" * 16), "", SpanKind.SERVER, "", 0, 0.0))
+    await instance_of(store).ready()
+    assert seen == [None]
 
 
 # --- tokens, keys, the clock ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import GuardClosedError, RgsError, RngUnavailableError
+from rgs.observe.traces import CURRENT, Span, SpanKind, TraceContext
 from rgs.service.admin.orders import Order, order_of
 from rgs.service.callers import Caller, Reply, Role
 from rgs.service.instance import FIRST_WINDOW
@@ -288,13 +289,25 @@ async def test_whoever_gives_up_leaves_the_growth_to_the_others(tmp_path: Path) 
     assert verify_books(tmp_path).rounds_verified == 20
 
 
-async def test_the_next_instance_begins_with_a_small_window_again(tmp_path: Path) -> None:
+async def test_the_next_instance_begins_with_a_small_window_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A turn comes while the window grows: it waits for it, and the starts wait for the turn."""
     async with open_harness(tmp_path) as harness:
         players = await crowd(harness, 20)
         starts = [asyncio.create_task(player.start()) for player in players]
         await until_growing(harness)
+        commit, spans = harness.store.commit, []
+
+        async def watched(change: Change) -> tuple[Signed, ...]:
+            if change.handover is not None:
+                spans.append(CURRENT.get())
+            return await commit(change)
+
+        monkeypatch.setattr(harness.store, "commit", watched)
+        CURRENT.set(Span(TraceContext("a" * 32, "b" * 16), "", SpanKind.SERVER, "", 0, 0.0))
         await harness.instance.hand_over(NODE_KEY, ())
+        assert spans == [None], "it is done in the name of no call"
         await asyncio.gather(*starts)
         await go_home(harness, players)
     assert windows(tmp_path) == [("node-1-b1-w0", 16), ("node-1-b1-w0", 32), ("node-1-b2-w0", 16)]

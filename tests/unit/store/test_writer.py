@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 import pytest
 
@@ -215,3 +216,36 @@ async def test_a_writer_that_is_stuck_can_be_closed(monkeypatch: pytest.MonkeyPa
         await writer.commit(Change())
     released.set()
     await asyncio.sleep(0.01)
+
+
+CALLER: ContextVar[str] = ContextVar("caller", default="nobody")
+
+
+async def test_a_commit_runs_in_the_name_of_no_caller() -> None:
+    """A line logged within a commit would have the trace id of whichever call began the group, or the one before it."""
+    seen: list[str] = []
+    gate = asyncio.Event()
+
+    async def apply(changes: list[Change]) -> Sequence[CommitOutcome]:
+        seen.append(CALLER.get())
+        await gate.wait()
+        seen.append(CALLER.get())
+        return [(Signed("event", "i", change.draw_no, b"", b""),) for change in changes]
+
+    writer = Writer(apply)
+
+    async def call(number: int) -> str:
+        CALLER.set(f"caller-{number}")
+        await writer.commit(Change(draw_no=number))
+        return CALLER.get()
+
+    first = asyncio.create_task(call(0))
+    await asyncio.sleep(0)  # alone: committed at once
+    waiting = [asyncio.create_task(call(number)) for number in (1, 2)]
+    await asyncio.sleep(0)  # these are the next group, begun when the first has ended
+    gate.set()
+    assert await asyncio.gather(first, *waiting) == ["caller-0", "caller-1", "caller-2"]
+    assert await asyncio.create_task(call(3)) == "caller-3"  # alone after a group: by the timer
+    assert set(seen) == {"nobody"}
+    assert writer.groups == 3
+    await writer.close()

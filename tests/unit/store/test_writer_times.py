@@ -22,7 +22,9 @@ class Loop:
     def time(self) -> float:
         return self.time_s
 
-    def call_later(self, delay_s: float, call: Callable[..., object], *_: object) -> asyncio.TimerHandle | None:
+    def call_later(
+        self, delay_s: float, call: Callable[..., object], *_: object, **__: object
+    ) -> asyncio.TimerHandle | None:
         self.later.append((delay_s, call))
         return None
 

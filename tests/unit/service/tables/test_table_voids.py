@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rgs.core.errors import InvalidFieldError, NotFoundError, RoundNotPausedError, SecondAdminError, TableStateError
 from rgs.core.tables.machine import State
@@ -65,6 +66,27 @@ async def test_two_admins_make_a_round_void(tmp_path: Path, table_id: str) -> No
         await harness.settle()
     assert replay(tmp_path).rounds_verified == 1
     verify_books(tmp_path)
+
+
+async def test_a_repeated_order_is_logged_once(tmp_path: Path) -> None:
+    """The lines are an alarm (docs/runbook.md, RgsVoids): one for each proposal and each void, none for a repeat."""
+    async with open_harness(tmp_path) as harness:
+        evening, _ = await betting(harness, "player-1", table_id="uth-online")
+        admin = harness.tables.admin
+        await evening.until(State.DECIDING)
+        round_id = (await evening.row()).table.round_id
+        await admin.pause(ADMIN, harness.request_id(), "uth-online", "DISPLAY_FAULT")
+        first_id, last_id = harness.request_id(), harness.request_id()
+        with capture_logs() as lines:
+            for caller, order_id in ((ADMIN, first_id), (SECOND_ADMIN, last_id)):
+                answers = [
+                    await admin.void(caller, order_id, "uth-online", round_id, "DISPLAY_FAULT") for _ in range(3)
+                ]
+                assert answers[0] == answers[1] == answers[2]
+        assert [(line["event"], line["admin"]) for line in lines if line["log_level"] == "warning"] == [
+            ("void_proposed", "admin-1"), ("round_void", "admin-2"),
+        ]  # fmt: skip
+        await harness.settle()
 
 
 async def test_a_resumed_round_needs_another_proposal(harness: ServiceHarness) -> None:
