@@ -120,9 +120,9 @@ SESSIONS: Final = Table(
 ROUNDS: Final = Table(
     "rounds",
     Round,
-    key=("round_id", "seat_no"),
+    key=("session_id", "round_id", "seat_no"),
     fixed=(
-        *("session_id", "operator", "player", "ruleset_id", "round_no", "game_code", "instance", "draw_no", "deal"),
+        *("operator", "player", "ruleset_id", "round_no", "game_code", "instance", "draw_no", "deal"),
         *("commitment", "bets", "balance_before_minor", "start_ms", "opening_hash", "funds_minor", "table_id", "path"),
         "free_bet",
     ),

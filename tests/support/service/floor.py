@@ -145,7 +145,8 @@ class Floor:
                 body = read_statement(row.envelope)
                 more = (int(body["staked_minor"]), int(body["returned_minor"]), 1)
                 staked[row.session_id] = [old + new for old, new in zip(staked[row.session_id], more, strict=True)]
-        query = "SELECT session_id, staked_minor, returned_minor, rounds FROM sessions WHERE open_round_id = ''"
+        columns = "session_id, staked_minor, returned_minor, rounds"
+        query = f"SELECT {columns} FROM sessions WHERE open_round_id = '' AND table_id <> ''"  # noqa: S608 - our names
         (sessions,) = await self.execute(query)
         for session_id, *sums in sessions:
             assert sums == staked[session_id], session_id
