@@ -62,8 +62,8 @@ INNER: Final = ("rgs.core", "rgs.observe", "rgs.ports", "rgs.store")
 SHARED: Final = tuple(
     f"rgs.service.{name}"
     for name in (
-        *("availability", "callers", "cosigned", "events", "game_catalog", "idempotency", "instance", "pages", "roles"),
-        *("sealing", "table_statements", "timekeeping"),
+        *("availability", "callers", "cosigned", "events", "game_catalog", "generators", "idempotency", "instance"),
+        *("pages", "roles", "sealing", "table_statements", "timekeeping"),
     )
 )
 """What several subjects of the service use. It imports none of them."""

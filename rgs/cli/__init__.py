@@ -1,8 +1,9 @@
-"""The command `rgs`: one module for each command. `serve` is read without typer, which costs more than its options.
+"""The command `rgs`: one module for each command. `serve` and `generator` are read without typer, which costs more than
+their options.
 
 A known error becomes one line on stderr: what is wrong, then the stable reason with field, limit and value. Only a bug
 shows a traceback. Exit status: 0 success, 1 an error, 2 a command, option or setting that is not understood, 130 an
-interrupt. For `reconcile` and `conformance` 2 is a verdict, and every error is 1. For `serve` 1 is an error that may
+interrupt. For `reconcile` and `conformance` 2 is a verdict, and every error is 1. For these two 1 is an error that may
 pass by itself, and 3 one that lasts until somebody changes something.
 """
 
@@ -14,7 +15,7 @@ from typing import Final
 
 from rgs.cli.commands import NotUnderstoodError
 from rgs.core.errors import FormatError, InvalidFieldError, RgsError, UnavailableError, UnknownFieldError
-from rgs.integrity.isolation import HOPELESS, SurroundingsError
+from rgs.integrity.isolation import HOPELESS, KEPT, SurroundingsError
 from rgs.integrity.manifest import Manifest, ManifestError
 from rgs.node.parts import part
 from rng.errors import RngError, SelfTestError
@@ -27,7 +28,7 @@ _VERDICT_IS_2: Final = (["reconcile"], ["conformance"])
 def run(argv: list[str], manifest: Manifest) -> int:
     """Run one command line; returns the exit status. Known errors are printed, bugs are raised."""
     try:
-        reader, arguments = ("serve", argv[1:]) if argv[:1] == ["serve"] else ("app", argv)
+        reader, arguments = (argv[0], argv[1:]) if argv[:1] in KEPT else ("app", argv)
         status = part(f"rgs.cli.{reader}", "command line").command(arguments, manifest)
         sys.stdout.flush()
         return int(status)
@@ -39,7 +40,7 @@ def run(argv: list[str], manifest: Manifest) -> int:
     except RgsError as error:
         if _is_usage(error) and argv[:1] not in _VERDICT_IS_2:
             return _fail(_describe(error), 2)
-        hopeless = argv[:1] == ["serve"] and not _may_pass(error)
+        hopeless = argv[:1] in KEPT and not _may_pass(error)
         return _fail(_describe(error), _refusal(argv, hopeless=hopeless))
     except RngError as error:
         hopeless = isinstance(error, SelfTestError)
@@ -56,7 +57,7 @@ def run(argv: list[str], manifest: Manifest) -> int:
 
 
 def _refusal(argv: list[str], *, hopeless: bool) -> int:
-    return HOPELESS if hopeless and argv[:1] == ["serve"] else 1
+    return HOPELESS if hopeless and argv[:1] in KEPT else 1
 
 
 def _may_pass(error: RgsError) -> bool:

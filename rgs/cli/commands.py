@@ -5,8 +5,9 @@ It imports none of them: a command is imported when it is called, so that each w
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 
 class NotUnderstoodError(Exception):
@@ -15,6 +16,17 @@ class NotUnderstoodError(Exception):
     def __init__(self, text: str, *, status: int = 2) -> None:
         super().__init__(text)
         self.status = status
+
+
+class PlainParser(argparse.ArgumentParser):
+    """The options of a command that is read without typer. Raises NotUnderstoodError instead of ending the process."""
+
+    def __init__(self, prog: str, description: str) -> None:
+        super().__init__(prog=prog, description=description, allow_abbrev=False, add_help=False)
+        self.add_argument("--help", action="store_true", help="Show this message and exit.")
+
+    def error(self, message: str) -> NoReturn:
+        raise NotUnderstoodError(f"{message} (see `{self.prog} --help`)")
 
 
 SETTING_UP: Final = "Setting up"
@@ -69,6 +81,13 @@ COMMANDS: Final = (
         RUNNING,
         "serve:command",
         "Serve until SIGTERM or SIGINT. The first start makes the default home, for development.",
+        own=True,
+    ),
+    Command(
+        "generator",
+        RUNNING,
+        "generator:command",
+        "Serve the generator as a process of its own, behind a local socket.",
         own=True,
     ),
     Command("backup", RUNNING, "backup:app", "Copy the store, and prove that a copy can be restored."),

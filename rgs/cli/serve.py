@@ -12,11 +12,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import structlog
 
-from rgs.cli.commands import NotUnderstoodError
+from rgs.cli.commands import PlainParser
 from rgs.integrity.isolation import verify_isolated
 from rgs.integrity.manifest import Manifest, verify_loaded
 from rgs.node.clock import SystemClock, now_ms
@@ -56,21 +56,12 @@ def command(arguments: Sequence[str], manifest: Manifest) -> int:
         return _serve(config, manifest)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Raises NotUnderstoodError instead of ending the process."""
-
-    def error(self, message: str) -> NoReturn:
-        raise NotUnderstoodError(f"{message} (see `rgs serve --help`)")
-
-
-def _parser() -> _Parser:
+def _parser() -> PlainParser:
     """The options. One that is not given is None, so that the home's setting counts."""
-    parser = _Parser(
-        prog="rgs serve",
-        description="Serve until SIGTERM or SIGINT. The first start makes the default home, for development. SIGHUP"
+    parser = PlainParser(
+        "rgs serve",
+        "Serve until SIGTERM or SIGINT. The first start makes the default home, for development. SIGHUP"
         " replaces several workers one after the other.",
-        allow_abbrev=False,
-        add_help=False,
     )
     home = Path(os.environ.get("RGS_HOME") or DEFAULT_HOME)
     said = f"The node's home directory. [env var: RGS_HOME; default: {DEFAULT_HOME}]"
@@ -87,7 +78,6 @@ def _parser() -> _Parser:
     )
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--worker-port", type=int, default=0, help=argparse.SUPPRESS)
-    parser.add_argument("--help", action="store_true", help="Show this message and exit.")
     return parser
 
 

@@ -38,6 +38,8 @@ LINKER: Final = ("LD_", "DYLD_")
 LOADERS: Final = frozenset({"GCONV_PATH", "OPENSSL_CONF", "OPENSSL_CONF_INCLUDE", "OPENSSL_ENGINES", "OPENSSL_MODULES"})
 HOPELESS: Final = 3
 """Exit status of a server that cannot start until a person changes something: its keeper does not start it again."""
+KEPT: Final = (["serve"], ["generator"])
+"""First words of commands that are kept running, isolated on measured software."""
 HOME: Final = ("var/rgs", "rgs.toml", "certified.json")
 """The defaults of `rgs.node.config`: the home, and in it the settings and the manifest."""
 _ROOT: Final = Path(__file__).parents[2]

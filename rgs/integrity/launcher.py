@@ -39,7 +39,9 @@ _RUN: Final[dict[str, bytes]] = {}
 def main() -> int:
     """Run one command of `rgs` in this process, which has to be isolated; the exit status."""
     arguments = sys.argv[1:]
-    refused = 3 if arguments[:1] == ["serve"] else 1  # `HOPELESS`, which stands in a file that may not be readable
+    # `HOPELESS` and `KEPT`, which stand in a file that may not be readable.
+    is_kept = arguments[:1] in (["serve"], ["generator"])
+    refused = 3 if is_kept else 1
     isolation, machine, *others = TOOLS
     try:
         run_tool(isolation)
@@ -74,7 +76,7 @@ def main() -> int:
         sys.stderr.write(f"rgs: {error}\n")
         return refused
     # A server draws no traceback in colours, and structlog loads a tenth of all code for it.
-    if arguments[:1] == ["serve"]:
+    if is_kept:
         sys.modules["rich"] = None  # type: ignore[assignment]
     return run_measured(arguments, refused, found)
 

@@ -26,6 +26,7 @@ from rgs.store.address import PostgresAddress, StoreAddress, parse_address
 
 CONFIG_FILE: Final = "rgs.toml"
 DEFAULT_HOME: Final = Path("var/rgs")
+EMBEDDED: Final = "embedded"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII)
 _PORT: Final = re.compile(r"0|[1-9][0-9]{0,4}", re.ASCII)
@@ -65,6 +66,15 @@ def _store(field: str, value: object) -> StoreAddress:
     if isinstance(value, str) and "://" in value:
         return parse_address(value, field)
     return _path(field, value)
+
+
+def _generator(field: str, value: object) -> Path | None:
+    if value == EMBEDDED:
+        return None
+    scheme, _, path = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if scheme != "unix" or not path or "\0" in path:
+        raise refusal(field, f"{EMBEDDED}, or unix: and the path of a generator process's socket", value)
+    return _path(field, path)
 
 
 def number(least: int, most: int) -> Check:
@@ -171,6 +181,8 @@ class Config:
     """The CAs of the witnesses' certificates; None: those that the system trusts."""
     draws_in_flight_max: Annotated[int, Setting(1024, number(1, 1_000_000))]
     """How far the draw window of an instance may grow."""
+    generator: Annotated[Path | None, Setting(EMBEDDED, _generator)]
+    """The socket of the generator process (`rgs.node.generator`); None: the generator is in the server's process."""
     reflection: Annotated[bool, Setting(True, _flag)]
     drain_s: Annotated[int, Setting(10, number(0, 3_600))]
     """How long a stopping server waits for calls under way."""

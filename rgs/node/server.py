@@ -39,6 +39,7 @@ from rgs.node.background import Background, Work, lead
 from rgs.node.clock import SystemClock
 from rgs.node.config import Config
 from rgs.node.expiries import certificates_of
+from rgs.node.generator.client import begins_generators
 from rgs.node.keyring import load_bundle, load_kek, load_node_signer, node_key_in_force
 from rgs.node.keys import key_files
 from rgs.node.leases import LOST_DUTY, Leases
@@ -234,6 +235,7 @@ class Server:
             shared=self._shared_store,
             draws_in_flight_max=self._config.draws_in_flight_max,
             known=keeping.known,
+            begin_generator=begins_generators(self._config, self._manifest),
         )
 
     def _connect(self, node_peers: NodePeers, instance: Instance) -> Connections:

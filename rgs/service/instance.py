@@ -28,6 +28,7 @@ from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS, ULID_RA
 from rgs.core.statements import Ed25519Signer, Signer
 from rgs.core.times import format_time
 from rgs.service.cosigned import CosignedCheckpoint
+from rgs.service.generators import BeginGenerator, EmbeddedGenerator, RunningGenerator
 from rgs.service.sealing import Sealer
 from rgs.store.changes import (
     Change,
@@ -42,7 +43,7 @@ from rgs.store.changes import (
 from rgs.store.interface import RECOVERING, InstanceRow, Store
 from rng import __version__ as rng_version
 from rng.errors import RngError
-from rng.generator import Draw, Generator
+from rng.generator import Draw
 from rng.scaling import below
 
 KEY_SEED_BYTES = 32
@@ -68,7 +69,8 @@ class Instance:
     """The running instance. `draw` is the only way to a deck.
 
     `shared`: other processes use this store, each with a lease of its own (`rgs.node.leases`). `draws_in_flight_max`
-    limits the draw window. `known` gives the newest cosigned checkpoint of the log.
+    limits the draw window. `known` gives the newest cosigned checkpoint of the log. `begin_generator` makes the
+    generator of each instance: in this process, or in one of its own.
     """
 
     store: Store
@@ -79,6 +81,7 @@ class Instance:
     shared: bool = False
     draws_in_flight_max: int = 1024
     known: Callable[[], CosignedCheckpoint | None] = lambda: None
+    begin_generator: BeginGenerator = EmbeddedGenerator.begin
 
     _in_flight: int = field(default=0, init=False)
     _last_draw_no: int = field(default=0, init=False)
@@ -92,7 +95,7 @@ class Instance:
     boot_no: int = field(default=0, init=False)
     name: str = field(default="", init=False)
     """Empty before the start."""
-    _generator: Generator = field(init=False)
+    _generator: RunningGenerator = field(init=False)
     """Set by `start`."""
     _software: dict[str, object] = field(default_factory=dict, init=False)
     """The fields of each `instance_start` of this process about its software and store."""
@@ -118,7 +121,7 @@ class Instance:
         previous = await self.store.previous_boot(self.node, self.worker)
         self.boot_no = 1 if previous is None else previous.boot_no + 1
         self.name = self._name_of(self.boot_no)
-        self._generator = Generator(self.name)
+        self._generator = await self.begin_generator(self.name)
         now_ms = self.clock.now_ms()
         signer = Ed25519Signer.from_seed(self.random_bytes(KEY_SEED_BYTES))
         self._software = {
@@ -204,11 +207,12 @@ class Instance:
         """
         boot_no = self.boot_no + 1
         try:
-            generator = await asyncio.to_thread(Generator, self._name_of(boot_no))
+            generator = await self.begin_generator(self._name_of(boot_no))
             signer = Ed25519Signer.from_seed(generator.entropy.read(KEY_SEED_BYTES))
         except RngError:
             raise RngUnavailableError("the generator of the next instance did not start") from None
         if self._handing_over is not None or self.boot_no + 1 != boot_no:
+            await generator.close()
             raise RngUnavailableError("another instance follows this one already")
         change = partial(self._turn_change, node_signer, signer, generator, boot_no, tuple(drafts))
         self._handing_over = asyncio.create_task(self._hand_over(generator, boot_no, change), context=Context())
@@ -246,7 +250,7 @@ class Instance:
         """Draws that no durable statement accounts for yet."""
         return self._in_flight + self.store.draws_owed
 
-    async def _hand_over(self, generator: Generator, boot_no: int, change: Callable[[], Change]) -> None:
+    async def _hand_over(self, generator: RunningGenerator, boot_no: int, change: Callable[[], Change]) -> None:
         try:
             while self._in_flight:
                 self._landed.clear()
@@ -256,17 +260,17 @@ class Instance:
             if self.failure:
                 raise RngUnavailableError("the generator is in its error state: start the server again")
             await self.store.commit(change())
-            ended, self._generator = self._generator, generator
-            self.name, self.boot_no, self._last_draw_no = generator.instance, boot_no, 0
-            ended.close()
+            generator, self._generator = self._generator, generator
+            self.name, self.boot_no, self._last_draw_no = self._generator.instance, boot_no, 0
         finally:
             self._handing_over = None
+            await generator.close()  # the one that draws no more
 
     def _turn_change(
         self,
         node_signer: Signer,
         signer: Ed25519Signer,
-        generator: Generator,
+        generator: RunningGenerator,
         boot_no: int,
         drafts: tuple[Draft, ...],
     ) -> Change:
@@ -299,7 +303,7 @@ class Instance:
     async def end(self, reason: str) -> None:
         """Sign the last statement. Nothing can be drawn or committed afterwards."""
         await self.handed_over()
-        event = self._generator.close()
+        event = await self._generator.close()
         await self._sign("event", _life_body(event.kind, event.reason, self.name))
         now_ms = self.clock.now_ms()
         body = {"last_draw_no": str(event.draws), "reason": reason, "time": format_time(now_ms)}
@@ -308,25 +312,28 @@ class Instance:
     @property
     def healthy(self) -> bool:
         """Whether the generator can draw."""
-        return self._generator.healthy
+        return not self._generator.failure
 
     @property
     def failure(self) -> str:
         """The code of the generator's failure; empty while it is healthy."""
-        if self.healthy:
-            return ""
-        return self._failure or "GENERATOR_ENDED"
+        failure = self._generator.failure
+        return failure and (self._failure or failure)
 
-    def selftest(self) -> None:
+    async def selftest(self) -> None:
         """Test the generator's known answers again (SP 800-90A 11.3). RngUnavailableError: the generator has ended."""
         try:
-            self._generator.selftest()
+            await self._generator.selftest()
         except RngError as error:
             self._failure = self._failure or error.reason
             raise RngUnavailableError("the self-test of the generator failed: no new rounds") from None
 
-    def draw(self) -> Draw:
-        """Draw the bytes of a deck. RngUnavailableError after a failure, or if too many draws wait for their commit."""
+    async def draw(self) -> Draw:
+        """Draw the bytes of a deck. RngUnavailableError after a failure, or if too many draws wait for their commit.
+
+        Whoever asks first goes on first. Between this and the commit there must be no wait: then the store takes the
+        draws in their order, and a lost instance leaves no gap below its last one.
+        """
         if self._handing_over is not None:
             raise RngUnavailableError("another instance is about to begin")
         in_flight, window = self._draws_out, self.store.draw_window
@@ -334,17 +341,20 @@ class Instance:
             raise RngUnavailableError(
                 f"{in_flight} draws wait for their commit, the limit is {window}", value=in_flight, limit=window
             )
+        self._in_flight += 1
         try:
-            draw = self._generator.draw()
-        except RngError as error:
+            draw = await self._generator.draw()
+        except BaseException as error:
+            self.draw_done()
+            if not isinstance(error, RngError):
+                raise
             self._failure = self._failure or error.reason
             raise RngUnavailableError("the generator is in its error state: no new rounds") from None
-        self._in_flight += 1
         self._last_draw_no = draw.draw_no
         return draw
 
     def draw_done(self) -> None:
-        """Note that a draw was committed, or accounted for as discarded."""
+        """Note that a draw was committed, or accounted for as discarded, or not made."""
         self._in_flight -= 1
         if not self._in_flight:
             self._landed.set()

@@ -222,7 +222,7 @@ async def test_a_latched_generator_over_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
         player = await ApiClient(harness.channel()).seated()
         await player.start()
-        harness.server.services.monitor.instance._generator.close()
+        await harness.server.services.monitor.instance._generator.close()
         await until(player.channel, PLAY, NOT_SERVING)
         await settle_and_leave(player)
         await harness.restart()

@@ -392,7 +392,7 @@ async def test_who_bet_in_void_rounds_keeps_the_box(tmp_path: Path, monkeypatch:
         one, _ = await evening.seated("player-1", "player-2")
         admin, table = harness.tables.admin, evening.config.id
 
-        def fails() -> None:
+        async def fails() -> None:
             raise RngUnavailableError("the generator is in its error state: no new rounds")
 
         for _ in range(3):

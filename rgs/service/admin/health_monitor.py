@@ -167,7 +167,7 @@ class HealthMonitor:
         self._check_generator()
         self._check_log()
         await self._check_rules()
-        self._check_self_test()
+        await self._check_self_test()
         await self._emit()
 
     async def follow(self) -> None:
@@ -193,7 +193,7 @@ class HealthMonitor:
             case "rng":
                 return RESTART_NEEDED if self.instance.failure else ""
             case "self_test":
-                return RESTART_NEEDED if self._failed_test() else ""
+                return RESTART_NEEDED if await self._failed_test() else ""
             case "rules":
                 return await asyncio.to_thread(self._survey)
             case "clock":  # an admin can vouch for the wall clock, not against the database's clock
@@ -303,18 +303,18 @@ class HealthMonitor:
     def _survey(self) -> str:
         return self.monitored.measure() or self.monitored.surroundings()
 
-    def _check_self_test(self) -> None:
+    async def _check_self_test(self) -> None:
         if self.instance.failure or self.clock.running_ms() - self._tested_ms < self.monitored.self_test_period_ms:
             return
-        if self._failed_test():
+        if await self._failed_test():
             self._close("self_test", SELF_TEST_FAILED)
             self._check_generator()
 
-    def _failed_test(self) -> bool:
+    async def _failed_test(self) -> bool:
         """Run the self-test; whether it failed. A failure ends the generator."""
         self._tested_ms = self.clock.running_ms()
         try:
-            self.instance.selftest()
+            await self.instance.selftest()
         except RngUnavailableError:
             return True
         return False

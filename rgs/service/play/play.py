@@ -224,7 +224,7 @@ class Play:
         now_ms = max(self.clock.now_ms(), session.last_ms)
         verify_not_expired(context.operation, now_ms)
         salt = self.instance.random_bytes(SALT_BYTES)
-        draw = self.instance.draw()
+        draw = await self.instance.draw()
         try:
             try:
                 change, body = self._started(context, session, request, bets, round_id, salt, draw, now_ms)

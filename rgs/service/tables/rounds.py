@@ -123,7 +123,7 @@ class TableRounds:
         round_, config = await self.decks.round_of(row.table.round_id), await self.configs.of(row.config)
         await self.instance.ready()  # the last wait before the draw is committed
         salt = self.instance.random_bytes(SALT_BYTES)
-        draw = self.instance.draw()
+        draw = await self.instance.draw()
         account = discarded_draw(draw, round_.round_id, now_ms)
         try:
             try:

@@ -105,7 +105,7 @@ async def test_nothing_in_a_request_changes_what_is_drawn(
     "leak",
     [
         lambda harness, player: harness.random_bytes(len(player)),
-        lambda harness, player: harness._generator._drbg.reseed(hashlib.sha256(player.encode()).digest()),
+        lambda harness, player: harness._generator._generator._drbg.reseed(hashlib.sha256(player.encode()).digest()),
     ],
     ids=["how many bytes are read", "what is mixed in"],
 )
@@ -115,9 +115,9 @@ async def test_the_comparison_sees_a_player_who_reaches_the_generator(
     """Planted: the player's name decides how much entropy goes elsewhere, or goes into the state."""
     draw, player = Instance.draw, [""]
 
-    def reached(self: Instance) -> Draw:
+    async def reached(self: Instance) -> Draw:
         leak(self, player[0])
-        return draw(self)
+        return await draw(self)
 
     monkeypatch.setattr(Instance, "draw", reached)
     seen = []

@@ -154,15 +154,15 @@ async def test_it_is_told_how_many_were_declared_lost() -> None:
 async def test_the_first_failure_of_the_generator_is_the_one_that_is_reported(order: tuple[str, str]) -> None:
     failures = ["REPETITION_COUNT", "GENERATOR_ENDED"]
 
-    def draw() -> Any:
+    async def draw() -> Any:
         raise RngError(failures.pop(0), "as the test wants it")
 
     instance = instance_of(Store())
-    instance._generator = SimpleNamespace(draw=draw, selftest=draw, healthy=False)  # type: ignore[assignment]
+    instance._generator = SimpleNamespace(draw=draw, selftest=draw, failure="GENERATOR_ENDED")  # type: ignore[assignment]
     assert instance.failure == "GENERATOR_ENDED"
     for name in order:
         with pytest.raises(RngUnavailableError):
-            getattr(instance, name)()
+            await getattr(instance, name)()
         assert instance.failure == "REPETITION_COUNT"
     assert failures == []
 
@@ -170,16 +170,18 @@ async def test_the_first_failure_of_the_generator_is_the_one_that_is_reported(or
 async def test_no_more_draws_wait_for_their_commit_than_the_window_holds() -> None:
     draws = iter(range(1, 9))
     instance = instance_of(Store())
-    instance._generator = SimpleNamespace(  # type: ignore[assignment]
-        draw=lambda: SimpleNamespace(draw_no=next(draws)), healthy=True
-    )
-    assert [instance.draw().draw_no, instance.draw().draw_no] == [1, 2]
+
+    async def draw() -> Any:
+        return SimpleNamespace(draw_no=next(draws))
+
+    instance._generator = SimpleNamespace(draw=draw, failure="")  # type: ignore[assignment]
+    assert [(await instance.draw()).draw_no, (await instance.draw()).draw_no] == [1, 2]
     with pytest.raises(RngUnavailableError) as error:
-        instance.draw()
+        await instance.draw()
     assert error.value.message == "2 draws wait for their commit, the limit is 2"
     assert error.value.metadata == {"limit": "2", "value": "2"}
     instance.draw_done()
-    assert instance.draw().draw_no == 3
+    assert (await instance.draw()).draw_no == 3
 
 
 async def test_a_growth_that_is_cancelled_with_the_process_is_no_error() -> None:

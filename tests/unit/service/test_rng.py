@@ -204,8 +204,8 @@ async def test_under_load_the_window_grows_before_the_draws_that_need_it(
         players = await crowd(harness, 40)
         draw, seen = harness.instance.draw, []
 
-        def watched() -> Draw:
-            drawn = draw()
+        async def watched() -> Draw:
+            drawn = await draw()
             seen.append((harness.instance._in_flight, windows(tmp_path)[-1][1]))
             return drawn
 

@@ -191,7 +191,7 @@ async def test_the_latch_outlives_the_process_until_an_admin_clears_it(
 
 
 async def test_a_generator_that_fails_unasked_is_seen(harness: ServiceHarness, tmp_path: Path) -> None:
-    harness.instance._generator.close()
+    await harness.instance._generator.close()
     await poll(harness)
     assert reported(tmp_path) == [
         ("RNG_FAILED", "node-1-b1-w0", "GENERATOR_ENDED"), ("GUARD_CLOSED", "rng", "GENERATOR_ENDED"),
@@ -441,7 +441,7 @@ async def test_what_the_store_could_not_take_is_told_when_it_can(
     harness.store._db.execute("PRAGMA busy_timeout = 5")
     with closing(connect(tmp_path / "rgs.db")) as other:
         other.execute("BEGIN IMMEDIATE")
-        harness.instance._generator.close()
+        await harness.instance._generator.close()
         await poll(harness)
         assert closed(harness) == ["rng", "store"]
         assert reported(tmp_path) == []

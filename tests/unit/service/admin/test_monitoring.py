@@ -42,8 +42,8 @@ def deal_by(
     """
     genuine, stream = harness.instance._generator.draw, Bytes(seed)
 
-    def draw() -> Draw:
-        drawn, transcript = genuine(), stream.transcript()
+    async def draw() -> Draw:
+        drawn, transcript = await genuine(), stream.transcript()
         deck = [Card(card) for card in transcript_to_deck(transcript)]
         if favours_the_dealer and evaluate(deck[:2] + deck[4:9]) > evaluate(deck[2:9]):
             transcript = stream.transcript()

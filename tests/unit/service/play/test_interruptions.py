@@ -95,8 +95,8 @@ def _same(harness: ServiceHarness, transcript: bytes) -> Any:
     """The generator draws a deck that was drawn before; nobody honest does that."""
     genuine = harness.instance.draw
 
-    def draw() -> Any:
-        drawn = genuine()
+    async def draw() -> Any:
+        drawn = await genuine()
         return type(drawn)(**{**{name: getattr(drawn, name) for name in drawn.__slots__}, "transcript": transcript})
 
     return draw

@@ -124,7 +124,7 @@ async def test_before_the_draw_the_bets_return(harness: ServiceHarness, monkeypa
     assert replay(harness.folder).failures == 0
 
 
-def _fails() -> None:
+async def _fails() -> None:
     raise RngUnavailableError("the generator is in its error state: no new rounds")
 
 

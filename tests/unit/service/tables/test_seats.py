@@ -265,7 +265,7 @@ async def test_a_barred_player_whose_bets_are_cut_takes_no_seat_back_with_anothe
     """The generator fails before the deal: the bets stand, and with them the seat, until the round goes on."""
     harness = boxes.harness
 
-    def fails() -> object:
+    async def fails() -> object:
         raise RngUnavailableError("planned")
 
     (sitter,) = await boxes.seated("player-1")
