@@ -1,4 +1,4 @@
-"""The reference operator is an outsider: of all our packages it imports the code that is generated from the contract."""
+"""The reference operator is an outsider: of all our code it imports what is generated from the contract, and no more."""
 
 from __future__ import annotations
 
