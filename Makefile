@@ -1,7 +1,7 @@
 # The project's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-runtime web-setup page page-wheel page-test demo run sandbox play web web-test test exhaustive fuzz check bench certify mutants wheel certified changes protos proto-baseline contract sdk drift lint breaking ruff types format lock clean
+.PHONY: help setup setup-runtime web-setup page page-wheel page-driver page-test demo run sandbox play web web-test test exhaustive fuzz check bench certify mutants wheel certified changes protos proto-baseline contract sdk drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -72,14 +72,17 @@ page: setup-runtime ## Build the operator's page: Node of this machine (from 20.
 page-wheel: setup ## Build the page into a wheel of its own (dist/), and say its SHA-256 and that of verify.html
 	$(PY) -m tools.page_wheel
 
-page-test: setup web-setup page ## Test the operator's page in Chromium, with a real game server
+page-driver: setup-runtime
 	@sh tools/build_page.sh --tests
+
+page-test: setup web-setup page page-driver ## Test the operator's page in Chromium, with a real game server
 	$(PYTEST) --dist loadfile $(wildcard tests/web/test_page_*.py) $(ARGS)
 
 web: web-setup page ## Game server, test regulator, wallet and platform with the page; prints the address of the lobby
 	$(PY) examples/operator/start.py $(ARGS)
 
-web-test: setup web-setup ## Test the reference operator with a real game server
+# Tests of the page are skipped where `make page-test` has not yet built the page and brought what drives Chromium.
+web-test: setup web-setup ## Test the reference operator with a real game server, page included
 	$(PYTEST) --dist loadfile tests/web $(ARGS)
 
 test: setup ## All tests but the slow and the exhaustive; branch coverage of rng and rgs.core must be 100 %

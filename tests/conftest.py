@@ -1,5 +1,6 @@
 """What every test runs under: one printed seed, hypothesis without a clock, files in memory where there is room, an
-interrupt key that works. At the end each reason of a skipped test is told in words (`tests/support/skips.py`).
+interrupt key that works. At the end each reason of a skipped test is told in words, and where CI has installed what a
+test needs, it is not skipped (`tests/support/skips.py`).
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,13 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"seed: {config.getoption('hypothesis_seed')} (again with --hypothesis-seed=...)",
         f"independent check of the log, in Go: {missing() or 'built from tools/logcheck'}",
     ]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outside of pytest's own, which writes the reason of a skip
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    skips.verify_allowed(report)
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -1,11 +1,8 @@
-"""`rgs sandbox` as a process: what it prints can be copied and works, its folder is used again, its wallet fails."""
+"""`rgs sandbox` as a process: its folder is used again, and its wallet fails when it is told to."""
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,9 +12,8 @@ from rgs.core.tables.config import SHIPPED_TABLES
 from rgs.devkit.client import Client, OutcomeUnknownError
 from rgs.devkit.processes.server import free_address
 from rgs.v1 import common_pb2, play_pb2, session_pb2, table_pb2
-from tests.support.process.sandbox import ROOT, sandbox
+from tests.support.process.sandbox import sandbox
 from tests.support.process.served import rgs, rgs_here
-from tests.support.sdk import missing
 
 pytestmark = pytest.mark.slow
 
@@ -38,23 +34,9 @@ def start_of(client: Client, session: common_pb2.SessionView) -> play_pb2.StartR
     )
 
 
-def test_what_it_prints_works_and_its_folder_is_used_again(tmp_path: Path) -> None:
+def test_its_folder_is_used_again(tmp_path: Path) -> None:
     folder = tmp_path / "sandbox"
     with sandbox(folder) as first:
-        calls = {name: first.call_of(name) for name in ("Python", "Node", "Go", "grpcurl")}
-        python = subprocess.run(
-            [sys.executable, *calls["Python"][1:]], cwd=ROOT, capture_output=True, check=False, timeout=60
-        )
-        assert python.returncode == 0, python.stderr
-        assert b"6 signed statements kept" in python.stdout
-        if not missing("client", "dist/src/index.js"):
-            node = subprocess.run(calls["Node"], cwd=ROOT, capture_output=True, check=False, timeout=60)
-            assert node.returncode == 0, node.stderr
-            assert b"ante: 1.00 EUR staked" in node.stdout
-        if shutil.which("grpcurl"):
-            listed = subprocess.run(calls["grpcurl"], cwd=ROOT, capture_output=True, check=False, timeout=60)
-            assert listed.returncode == 0, listed.stderr
-            assert b'"casino-holdem"' in listed.stdout
         with first.client("demo-operator") as client:
             tables = [
                 client.call(client.tables.GetTable, table_pb2.GetTableRequest(table=name)) for name in SHIPPED_TABLES

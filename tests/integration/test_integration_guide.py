@@ -74,7 +74,7 @@ def test_what_is_to_be_typed_names_what_is_there() -> None:
     assert targets == ["sandbox", "contract", "sdk"]
     assert [target for target in targets if f"\n{target}: " not in makefile] == []
     files = re.findall(r"\$RGS/([\w./]+)", typed)
-    assert len(files) == 3
+    assert len(files) == 4
     assert [file for file in files if not (ROOT / file).exists()] == []
     service, method = re.findall(r"localhost:50651 rgs\.v1\.(\w+)/(\w+)$", typed, re.MULTILINE)[0]
     assert (service, method) in {(row.containing_service.name, row.name) for one in SERVICES for row in one.methods}

@@ -1,7 +1,8 @@
-"""`examples/go`: built from the contract with what Debian packages, and a round played with it on a real server."""
+"""`examples/go`: built from the contract as docs/integration.md says, and rounds played with it on a real server."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ NEEDED = (
     "github.com/golang/protobuf/protoc-gen-go",
 )
 BUILD_S = 300
+STEP = re.compile(r'^\*\*\d\. In Go\..*?^```sh\n(.*)\n\./(\S+) "\$@"\n```$', re.MULTILINE | re.DOTALL)
 
 WHY_NOT = (
     "skipped, there is no Go here (Debian: golang-go)"
@@ -35,9 +37,16 @@ pytestmark = [
 
 
 def test_a_round_in_go(tmp_path: Path) -> None:
-    program = tmp_path / "first-round-go"
+    build, play = STEP.findall((ROOT / "docs/integration.md").read_text("utf-8"))[0]
+    program = tmp_path / play
     built = subprocess.run(
-        [ROOT / "examples/go/build.sh", program], capture_output=True, text=True, check=False, timeout=BUILD_S
+        ["/bin/sh", "-euc", build],
+        cwd=tmp_path,
+        env={**os.environ, "RGS": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BUILD_S,
     )
     assert built.returncode == 0, built.stderr
     assert [path.name for path in tmp_path.iterdir()] == [program.name]  # nothing else was left

@@ -15,14 +15,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SDK = ROOT / "sdk"
-LOCKS = sorted(path for path in SDK.glob("**/package-lock.json") if "node_modules" not in path.parts)
+FOLDERS = ("sdk", "examples")
+LOCKS = sorted(
+    path
+    for folder in FOLDERS
+    for path in (ROOT / folder).glob("**/package-lock.json")
+    if "node_modules" not in path.parts
+)
 SETTING = "omit-lockfile-registry-resolved=true"
 
 
 def test_every_package_has_a_lock_file() -> None:
-    packages = {path.parent for path in SDK.glob("*/*/package.json")}
-    assert packages
+    found = [path for folder in FOLDERS for path in (ROOT / folder).glob("**/package.json")]
+    packages = {path.parent for path in found if "node_modules" not in path.parts}
+    assert {path.name for path in packages} >= {"client", "verifier", "page"}
     assert packages == {path.parent for path in LOCKS}
 
 

@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "rulebook.md"
 DESIGN = ROOT / "docs" / "architecture.md"
 CITING = ("rgs", "rng", "certification", "protos", "docs", "bench", "tools", "examples", "tests")
-SUFFIXES = {".py", ".pyi", ".toml", ".proto", ".sql", ".md"}
+SUFFIXES = {".py", ".pyi", ".toml", ".proto", ".sql", ".md", ".ts"}
+NOT_OURS = {"node_modules", "dist", "build"}
 
 FAMILIES = "H|U|C|R|T|F|IT|ID|PG|GL|LG|UK|PR|ST"
 RULE = re.compile(rf"\b({FAMILIES})-(\d\d?)\b(?: to \1-(\d\d?)\b)?")  # a range cites all that it spans
@@ -27,7 +28,7 @@ SECTIONS = re.compile(rf"\b(RULEBOOK|ARCHITECTURE),?{GAP}(?:sections?{GAP})?((?:
 def texts() -> Iterator[tuple[str, str]]:
     """Path and text of everything that may cite a rule, but for the page and this file."""
     for path in (*ROOT.glob("*.md"), *(path for top in CITING for path in (ROOT / top).rglob("*"))):
-        if path.suffix in SUFFIXES and path not in (PAGE, Path(__file__)):
+        if path.suffix in SUFFIXES and path not in (PAGE, Path(__file__)) and not NOT_OURS & set(path.parts):
             yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
 
 
@@ -135,6 +136,20 @@ def test_citations_are_found(text: str, rules: set[str]) -> None:
 )
 def test_citations_of_sections_are_found(text: str, numbers: set[tuple[str, str]]) -> None:
     assert sections_in(text) == numbers
+
+
+def test_the_files_and_tests_of_the_pages_rules_are_there() -> None:
+    page = ROOT / "examples/operator/page"
+    rows = [row for row in table((page / "README.md").read_text("utf-8")) if RULE.match(row[0])]
+    assert {rule for row in rows for rule in rules_in(row[0])} >= {"T-6", "T-7", "F-1", "F-2", "F-11"}
+    for rule, files, tests in rows:
+        named = [page / "src" / file for file in re.findall(r"`(\S+?)`", files)]
+        named += [
+            (ROOT / "tests/web" if test.endswith(".py") else page / "tests") / test
+            for test in re.findall(r"`(\S+?)`", tests)
+        ]
+        assert named, rule
+        assert [path for path in named if not path.is_file()] == [], rule
 
 
 def test_a_planted_fault_is_named() -> None:

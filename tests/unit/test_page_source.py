@@ -1,8 +1,7 @@
-"""The page's source: its lock, its words, its own tests; these need no browser."""
+"""The page's source: its length, what it may not contain, its own tests. None of it needs a browser."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,15 +17,6 @@ def sources() -> list[Path]:
     """All files that people write."""
     found = [path for folder in ("src", "tests") for path in (PAGE / folder).rglob("*") if path.is_file()]
     return [*found, *PAGE.glob("*.ts"), *PAGE.glob("*.html")]
-
-
-def test_the_lock_has_hashes_and_no_registry() -> None:
-    lock = json.loads((PAGE / "package-lock.json").read_text("utf-8"))
-    packages = {name: one for name, one in lock["packages"].items() if name}
-    assert packages
-    assert [name for name, one in packages.items() if "resolved" in one] == []
-    assert [name for name, one in packages.items() if not one.get("integrity", "").startswith("sha512-")] == []
-    assert "omit-lockfile-registry-resolved=true" in (PAGE / ".npmrc").read_text("utf-8").splitlines()
 
 
 def test_files_are_short_and_nothing_is_written_into_markup() -> None:
