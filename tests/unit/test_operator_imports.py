@@ -1,4 +1,4 @@
-"""The reference operator is an outsider: of all our code it imports what is generated from the contract, and no more."""
+"""The reference operator is an outsider: of our code it imports what is generated from the contract, and no more."""
 
 from __future__ import annotations
 

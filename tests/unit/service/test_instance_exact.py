@@ -158,7 +158,7 @@ async def test_the_first_failure_of_the_generator_is_the_one_that_is_reported(or
         raise RngError(failures.pop(0), "as the test wants it")
 
     instance = instance_of(Store())
-    instance._generator = SimpleNamespace(draw=draw, selftest=draw, failure="GENERATOR_ENDED")  # type: ignore[assignment]
+    instance._generator = SimpleNamespace(draw=draw, selftest=draw, failure="GENERATOR_ENDED")
     assert instance.failure == "GENERATOR_ENDED"
     for name in order:
         with pytest.raises(RngUnavailableError):
@@ -174,7 +174,7 @@ async def test_no_more_draws_wait_for_their_commit_than_the_window_holds() -> No
     async def draw() -> Any:
         return SimpleNamespace(draw_no=next(draws))
 
-    instance._generator = SimpleNamespace(draw=draw, failure="")  # type: ignore[assignment]
+    instance._generator = SimpleNamespace(draw=draw, failure="")
     assert [(await instance.draw()).draw_no, (await instance.draw()).draw_no] == [1, 2]
     with pytest.raises(RngUnavailableError) as error:
         await instance.draw()
