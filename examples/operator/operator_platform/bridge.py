@@ -66,7 +66,11 @@ class Bridge:
         self._answers: dict[tuple[int, str], asyncio.Future[Any]] = {}
         """Requests under way, so that a repeat waits for the first."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._taken_back: set[tuple[int, str]] = set()
+        self._gone: set[tuple[int, str]] = set()
+        """Pages whose time to come back is over."""
+        self._owed: set[tuple[int, str]] = set()
+        """Pages that have gone whose open bets are still to be taken back."""
+        self._under_way: set[tuple[int, str]] = set()
 
     # --- sockets ---
 
@@ -80,12 +84,13 @@ class Bridge:
         connection, gone = self._hub.connection(account.account_id, name)
         for other in gone:
             self._feeds.forget(other)
-            self._later(self._take_back(account.account_id, other.name))
+            self._owed.add((account.account_id, other.name))
             await other.close(CLOSE_TOO_MANY, "TOO_MANY_CONNECTIONS")
         await connection.close(CLOSE_REPLACED, "REPLACED")
         connection.socket = socket
         connection.token_sha256 = hash_of(token)
-        self._taken_back.discard((account.account_id, name))
+        self._gone.discard((account.account_id, name))
+        self._owed.discard((account.account_id, name))
         connection.checked_s = time.monotonic()
         connection.resume(after)
         try:
@@ -208,11 +213,8 @@ class Bridge:
         while True:
             await asyncio.sleep(SWEEP_S)
             now = time.monotonic()
-            if before and now - begun > GRACE_S + SWEEP_S:
-                for account_id, name in before:
-                    found = self._hub.find(account_id, name)
-                    if found is None or found.socket is None:
-                        self._later(self._take_back(account_id, name))
+            if now - begun > GRACE_S + SWEEP_S:
+                self._owed.update(key for key in before if not self._is_here(key))
                 before = set()
             for connection in self._hub.all():
                 gone_s = 0.0 if connection.socket is not None else now - connection.closed_s
@@ -220,12 +222,19 @@ class Bridge:
                 if connection.socket is not None and now - connection.checked_s > CHECK_S:
                     connection.checked_s = now
                     self._later(self._end_if_signed_out(connection))
-                if gone_s > GRACE_S and key not in self._taken_back:
-                    self._taken_back.add(key)
-                    self._later(self._take_back(*key))
+                if gone_s > GRACE_S and key not in self._gone:
+                    self._gone.add(key)
+                    self._owed.add(key)
                 if gone_s > KEPT_S:
                     self._feeds.forget(connection)
-                    self._taken_back.discard(key)
+                    self._gone.discard(key)
+            for key in self._owed - self._under_way:
+                self._under_way.add(key)
+                self._later(self._take_back(*key))
+
+    def _is_here(self, key: tuple[int, str]) -> bool:
+        found = self._hub.find(*key)
+        return found is not None and found.socket is not None
 
     async def _end_if_signed_out(self, connection: Connection) -> None:
         """Close a page whose sign-in has ended: what happens there is told to nobody else."""
@@ -237,10 +246,15 @@ class Bridge:
             await connection.close(*_end_of(error))
 
     async def _take_back(self, account_id: int, name: str) -> None:
+        """Take back the bets of a page that has gone; if that fails, the next sweep tries again."""
+        key = (account_id, name)
         try:
             await self._commands.take_back(account_id, name)
+            self._owed.discard(key)
         except PlatformError as error:
-            log.info("bets of a page that has gone were not taken back: %s", error.reason)
+            log.info("bets of a page that has gone are not taken back yet: %s", error.reason)
+        finally:
+            self._under_way.discard(key)
 
     async def close(self) -> None:
         """Close all sockets. Their pages come back to the next process."""

@@ -29,6 +29,7 @@ from .store.play import PlayRows, PlaySession, Seat
 
 Handler = Callable[["Commands", Connection, Account, dict[str, Any]], Awaitable[Any]]
 AMOUNT_MAX: Final = fields.AMOUNT_MAX
+HTTP_NOT_FOUND: Final = 404
 
 
 class Commands:
@@ -201,19 +202,34 @@ class Commands:
         return {}
 
     async def take_back(self, account_id: int, connection: str) -> None:
-        """Take back the open bets of the seats that a connection holds, if no other device holds them now."""
-        for seat in await self._rows.seats(connection):
-            if seat.account_id == account_id:
+        """Take back the open bets of the seats that a connection holds, if no other device holds them now.
+
+        Each seat is tried. PlatformError if one of them may still have open bets: try again.
+        """
+        seats = [seat for seat in await self._rows.seats(connection) if seat.account_id == account_id]
+        failed: PlatformError | None = None
+        for seat in seats:
+            try:
                 await self.take_back_seat(seat)
+            except PlatformError as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     async def take_back_seat(self, seat: Seat) -> None:
         """Take back the bets of one seat, if the betting window is open and the device still has the seat."""
         request = table_pb2.GetTableRequest(table=seat.table, session_id=seat.session_id)
-        found = await self._rgs.call(self._rgs.tables.GetTable, request)
+        try:
+            found = await self._rgs.call(self._rgs.tables.GetTable, request)
+        except PlatformError as error:
+            if error.status != HTTP_NOT_FOUND:
+                raise
+            await self._rows.drop_seat(seat.session_id)  # no such session or table any more: there is no seat
+            return
         if found.seat.device_no != seat.device_no:
             await self._rows.drop_seat(seat.session_id)
             return
-        if not found.seat.bets or found.table.state != table_pb2.TABLE_STATE_BETTING:
+        if not found.seat.bets or table_pb2.TABLE_STATE_BETTING not in (found.table.state, found.table.paused_from):
             return
         version = found.seat.seat_version
         back = table_pb2.PlaceBetsRequest(

@@ -29,7 +29,7 @@ function world(kept = new Map<string, string>()) {
   const sockets: Socket[] = [];
   const timers: { run: () => void; ms: number }[] = [];
   let ids = 0;
-  const clock = { now: 0 };
+  const clock = { now: 0, visible: true };
   const around = {
     open: (path: string) => {
       const socket = new Socket(path);
@@ -53,6 +53,7 @@ function world(kept = new Map<string, string>()) {
       const index = timers.indexOf(timer as { run: () => void; ms: number });
       if (index >= 0) timers.splice(index, 1);
     },
+    visible: () => clock.visible,
   };
   const fire = (): void => timers.shift()?.run();
   const last = (): Socket => sockets.at(-1) as Socket;
@@ -170,18 +171,72 @@ test("the page comes back by itself, later each time, but not after an exclusion
   assert.equal(timers.length, 0);
 });
 
-test("a pong is measured from its ping; a bridge that is silent too long is left", () => {
-  const { connection, last, clock } = started();
+test("a pong is measured from its own ping", () => {
+  const { connection, last, clock, fire } = started();
   const pongs: number[] = [];
   connection.onPong = (time, sent) => pongs.push(time, sent);
-  clock.now = 100;
-  connection.ping();
-  clock.now = 160;
-  last().hear({ type: "pong", time: "1970-01-01T00:00:01Z" });
-  assert.deepEqual(pongs, [1000, 100]);
-  clock.now = 60_000;
-  connection.ping();
+  clock.now = 5000;
+  fire();
+  const [first, second] = last().sent.map((frame) => String(frame["id"]));
+  clock.now = 5100;
+  last().hear({ type: "pong", re: first ?? "", time: "1970-01-01T00:00:01Z" });
+  clock.now = 5200;
+  last().hear({ type: "pong", re: second ?? "", time: "1970-01-01T00:00:02Z" });
+  assert.deepEqual(pongs, [1000, 0, 2000, 5000]);
+});
+
+test("a socket on which nothing answers two pings is left at the third", () => {
+  const { last, fire } = started();
+  fire();
+  assert.equal(last().closed, undefined);
+  fire();
   assert.equal(last().closed, 4000);
+});
+
+test("timers that come late leave a healthy socket alone", () => {
+  const { last, clock, fire } = started();
+  for (let minute = 1; minute <= 5; minute += 1) {
+    last().hear({ type: "pong", re: String(last().sent.at(-1)?.["id"]), time: "1970-01-01T00:00:01Z" });
+    clock.now = minute * 60_000;
+    fire();
+  }
+  assert.equal(last().closed, undefined);
+  assert.equal(last().sent.length, 6, "each beat has sent its ping");
+});
+
+test("a hidden page sends no ping, and one as soon as it is seen again", () => {
+  const { connection, last, clock, fire, sockets } = started();
+  clock.visible = false;
+  for (let beat = 0; beat < 4; beat += 1) fire();
+  assert.equal(last().sent.length, 1);
+  assert.equal(last().closed, undefined);
+  clock.visible = true;
+  connection.hurry();
+  assert.equal(last().sent.length, 2);
+  assert.equal(sockets.length, 1);
+});
+
+test("what is stopped says nothing any more, not even its end", () => {
+  const { connection, last, timers } = started();
+  const told: string[] = [];
+  connection.onState = (state) => told.push(state);
+  connection.onMessage = (message) => told.push(message.type);
+  connection.stop();
+  last().hear({ seq: 1, type: "lobby", value: [] });
+  assert.equal(last().closed, 1000);
+  assert.deepEqual(told, []);
+  assert.equal(timers.length, 0);
+});
+
+test("to take bets back is asked again after a cut, and after a reload", () => {
+  const first = started();
+  first.last().close(1006);
+  void first.connection.request("hidden");
+  first.fire();
+  first.last().onopen?.();
+  assert.deepEqual(first.last().requests.map((frame) => frame["type"]), ["hidden"]);
+  const second = started(first.kept);
+  assert.deepEqual(second.last().requests.map((frame) => frame["type"]), ["hidden"]);
 });
 
 test("damaged storage is a fresh start", () => {

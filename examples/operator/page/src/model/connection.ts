@@ -26,6 +26,8 @@ export interface Surroundings {
   random(): number;
   after(ms: number, run: () => void): unknown;
   cancel(timer: unknown): void;
+  /** Whether the player sees the page. */
+  visible(): boolean;
 }
 
 export interface Message {
@@ -69,7 +71,8 @@ interface Waiting {
 const READS = new Set(["sessions", "get", "round", "lobby", "lobby_off", "watch", "unwatch", "messages", "ping"]);
 const BACKOFF_MS = [0, 250, 500, 1000, 2000, 4000];
 const PING_MS = 5000;
-const SILENCE_MS = 12_000;
+/** So many pings with nothing heard behind them: the socket is dead. Timers may be late, so time says nothing. */
+const UNHEARD_MAX = 2;
 /** Excluded, signed out, the connection taken over by another tab, too many pages: the page does not come back by itself. */
 export const CLOSED_FOR_GOOD = new Set([4001, 4003, 4004, 4008]);
 const KEY = "bridge";
@@ -87,8 +90,10 @@ export class Connection {
   private open = false;
   private n = 0;
   private attempt = 0;
-  private heardAt = 0;
-  private pingSent = 0;
+  /** When each ping without a pong was sent, by its id. */
+  private readonly pings = new Map<string, number>();
+  /** Pings since anything was heard. */
+  private unheard = 0;
   private retry: unknown;
   private beat: unknown;
   private stopped = false;
@@ -119,11 +124,15 @@ export class Connection {
     this.connect();
   }
 
+  /** Ends it. Nothing is told any more, not even the end. */
   stop(): void {
+    const { socket } = this;
     this.stopped = true;
+    this.open = false;
+    this.socket = undefined;
     this.around.cancel(this.retry);
     this.around.cancel(this.beat);
-    this.socket?.close(1000);
+    socket?.close(1000);
   }
 
   /** Forgets what was unanswered: at sign-out. */
@@ -135,6 +144,11 @@ export class Connection {
 
   /** Tries again at once: the network is back, or the page is seen again. */
   hurry(): void {
+    if (this.open) {
+      // No beat came while the page was hidden: what was not heard then does not count.
+      this.unheard = 0;
+      this.ping();
+    }
     if (this.open || this.stopped || this.socket) return;
     this.around.cancel(this.retry);
     this.connect();
@@ -154,25 +168,28 @@ export class Connection {
     if (this.open) this.transmit({ id: this.around.uuid(), type, fields });
   }
 
-  /** A ping now; called every five seconds while the page is visible. */
-  ping(): void {
-    if (!this.open) return;
-    if (this.around.now() - this.heardAt > SILENCE_MS) {
+  /** A ping now. A socket on which nothing was heard since the last ones is left. */
+  private ping(): void {
+    if (this.unheard >= UNHEARD_MAX) {
       this.socket?.close(4000);
       return;
     }
-    this.pingSent = this.around.now();
-    this.transmit({ id: this.around.uuid(), type: "ping", fields: {} });
+    this.unheard += 1;
+    const id = this.around.uuid();
+    this.pings.set(id, this.around.now());
+    this.transmit({ id, type: "ping", fields: {} });
   }
 
   private connect(): void {
     const socket = this.around.open(`/ws?connection=${this.id}&after=${this.seq}`);
     this.socket = socket;
     this.n = 0;
+    this.unheard = 0;
+    this.pings.clear();
     socket.onopen = () => {
+      if (this.socket !== socket) return;
       this.open = true;
       this.attempt = 0;
-      this.heardAt = this.around.now();
       for (const request of this.before.values()) this.transmit(request);
       for (const { request } of this.waiting.values()) this.transmit(request);
       this.onState("open");
@@ -180,7 +197,8 @@ export class Connection {
       this.beatOn();
     };
     socket.onmessage = (event) => {
-      this.heardAt = this.around.now();
+      if (this.socket !== socket) return;
+      this.unheard = 0;
       if (typeof event.data === "string") this.take(JSON.parse(event.data) as Message);
     };
     socket.onclose = (event) => {
@@ -188,7 +206,7 @@ export class Connection {
       this.socket = undefined;
       this.open = false;
       this.around.cancel(this.beat);
-      if (this.stopped || CLOSED_FOR_GOOD.has(event.code)) {
+      if (CLOSED_FOR_GOOD.has(event.code)) {
         this.stopped = true;
         this.onState("ended", event.code);
         return;
@@ -202,7 +220,7 @@ export class Connection {
 
   private beatOn(): void {
     this.beat = this.around.after(PING_MS, () => {
-      this.ping();
+      if (this.around.visible()) this.ping();
       if (this.open) this.beatOn();
     });
   }
@@ -213,8 +231,10 @@ export class Connection {
   }
 
   private take(message: Message): void {
-    if (message.type === "pong") {
-      this.onPong(Date.parse(String(message["time"])), this.pingSent);
+    const sent = message.type === "pong" ? this.pings.get(message.re ?? "") : undefined;
+    if (sent !== undefined) {
+      this.pings.delete(message.re ?? "");
+      this.onPong(Date.parse(String(message["time"])), sent);
     }
     if (message.type === "restart") {
       // Answers may be among what was lost. The same id has the same answer again.

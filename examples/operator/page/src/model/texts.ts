@@ -30,10 +30,13 @@ type Section = {
 /** By game, with "" for what depends on no game. */
 export type TextsByGame = Record<string, GameTexts>;
 
-/** The text for a code. A code without a text is shown as it is: it is of a newer server. */
-export function textOf(texts: TextsByGame, game: string, section: Section, code: string | undefined): string {
-  if (!code) return "";
-  return texts[game]?.[section]?.[code] ?? texts[""]?.[section]?.[code] ?? code;
+/**
+ * The text for a code. A code that is not listed has the text of "", where its section has one (malfunctions); elsewhere
+ * it is shown as it is: it is of a newer server.
+ */
+export function textOf(texts: TextsByGame, game: string, section: Section, code = ""): string {
+  const [own, shared] = [texts[game]?.[section], texts[""]?.[section]];
+  return own?.[code] ?? shared?.[code] ?? own?.[""] ?? shared?.[""] ?? code;
 }
 
 /** The text with a capital letter, where it begins a label or a button. */

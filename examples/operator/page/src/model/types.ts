@@ -133,6 +133,8 @@ export interface SessionView {
   /** No round may start before it. */
   next_start_time?: string;
   mode?: string;
+  /** Where the operator wants the player to go who leaves the page. */
+  return_url?: string;
 }
 
 export interface BoxView {

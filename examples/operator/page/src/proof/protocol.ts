@@ -12,8 +12,10 @@ export interface Task {
   number: number;
   /** The receipt file of the round, as the platform gave it. */
   receipt: string;
-  /** The fingerprint of the root that the player trusts, hex; empty: none. */
+  /** The fingerprint of the root that the keys have to lead to, hex; empty: none. */
   root: string;
+  /** The player has brought that fingerprint; else this browser saw it first, and nobody has confirmed it. */
+  isPinned: boolean;
   /** The round as the page showed it, as JSON: what was shown must be what was signed. */
   shown?: string;
 }

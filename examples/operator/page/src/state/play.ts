@@ -252,10 +252,15 @@ export abstract class Play {
     this.store.announce(this.note.text);
   }
 
-  /** Asks for the whole session again. */
+  /** Takes the whole session again. RequestError. */
+  async read(): Promise<void> {
+    this.take((await this.store.link.request("get", { session_id: this.id })) as Views);
+  }
+
+  /** Takes the whole session again, if the bridge answers. */
   async refresh(): Promise<void> {
     try {
-      this.take((await this.store.link.request("get", { session_id: this.id })) as Views);
+      await this.read();
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
     }

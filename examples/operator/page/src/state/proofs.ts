@@ -91,6 +91,7 @@ export class Proofs {
       const answer = await this.ask({
         receipt: JSON.stringify(receipt),
         root: this.pinned || this.firstUse(root_fingerprint),
+        isPinned: Boolean(this.pinned),
         ...(shown ? { shown: JSON.stringify(shown) } : {}),
       });
       if (answer.passed) {

@@ -2,8 +2,9 @@
 
 import type { Message } from "../model/connection.js";
 import type { ChatLine, RoundView, SeatView, SessionView, TableEntry, TableView } from "../model/types.js";
+import type { RealityCheck } from "./reality.js";
 import { settingsOf } from "./settings.js";
-import type { RealityCheck, Store } from "./store.js";
+import type { Store } from "./store.js";
 
 export function pushed(store: Store, message: Message): void {
   const { type, value } = message;
@@ -48,7 +49,10 @@ export function pushed(store: Store, message: Message): void {
       void store.freeBets.load();
       break;
     case "reality_check":
-      store.realityCheck = { ...(value as RealityCheck), ...(message["session_id"] ? { session_id: String(message["session_id"]) } : {}) };
+      store.realityChecks.tell(value as RealityCheck);
+      break;
+    case "reality_check_seen":
+      store.realityChecks.drop((value as { session_id: string }).session_id);
       break;
     case "excluded":
       store.endCode = 4001;
@@ -56,8 +60,7 @@ export function pushed(store: Store, message: Message): void {
       store.go("ended");
       break;
     case "restart":
-      // The bridge has lost what was said meanwhile: whole views again.
-      void store.resume();
+      void store.restarted();
       break;
   }
   store.emit();

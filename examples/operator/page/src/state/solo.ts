@@ -91,7 +91,7 @@ export class SoloPlay extends Play {
       this.store.emit();
       return;
     }
-    if (this.open || this.busy || this.waitMs > 0 || this.store.realityCheck) return;
+    if (this.open || this.busy || this.waitMs > 0 || this.store.realityChecks.shown) return;
     const bets = betsOf(this.slip.amounts);
     const round_no = this.session.next_round_no ?? "1";
     const { freeBet } = this;

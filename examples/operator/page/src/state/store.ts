@@ -1,24 +1,25 @@
 /** Everything the page knows, and the one place that talks to the platform. */
 
-import { currencyOf, exponentOf, isSolo } from "../model/accounts.js";
+import { currencyOf, exponentOf } from "../model/accounts.js";
 import type { Refusal } from "../model/betting.js";
 import { ServerClock } from "../model/clock.js";
 import { Connection, RequestError, type LinkState, type Message, type SocketLike } from "../model/connection.js";
-import { languagesOf, tablesAtOnce } from "../model/jurisdiction.js";
+import { languagesOf } from "../model/jurisdiction.js";
 import { formatMoney, formatNet } from "../model/money.js";
 import { textOf, type TextsByGame } from "../model/texts.js";
-import { int } from "../model/types.js";
-import type { Catalog, ChatLine, Game, Jurisdiction, Links, Me, RoundView, SessionView, TableEntry, TableView } from "../model/types.js";
+import type { Catalog, Game, Jurisdiction, Links, Me, RoundView, TableEntry, TableView } from "../model/types.js";
 import { loadWords, Words, type WordKey } from "../words/index.js";
 import { api } from "./api.js";
 import { pushed } from "./pushed.js";
 import type { Note, Play, Views } from "./play.js";
 import { FreeBets } from "./free-bets.js";
 import { Proofs } from "./proofs.js";
+import { RealityChecks } from "./reality.js";
+import { Sessions } from "./sessions.js";
 import { languageOf, LANGUAGES, settingsOf, STANDARD, type Settings } from "./settings.js";
-import { SoloPlay } from "./solo.js";
+import type { SoloPlay } from "./solo.js";
 import { Sound } from "./sound.js";
-import { TablePlay } from "./table.js";
+import type { TablePlay } from "./table.js";
 import { errorWords, refusalNote, tellRound, tellTable } from "./tell.js";
 
 export type Screen = "loading" | "sign-in" | "lobby" | "solo" | "tables" | "ended";
@@ -30,16 +31,6 @@ export interface Dialog {
   round?: string | undefined;
   game?: string | undefined;
 }
-
-export interface RealityCheck {
-  session_id?: string;
-  elapsed_ms?: string;
-  net_position_minor?: string;
-  currency?: string;
-}
-
-export const TABLES_ON_SCREEN = 4;
-
 
 export class Store {
   words!: Words;
@@ -56,7 +47,6 @@ export class Store {
   tables: TablePlay[] = [];
   /** The table that keys go to, and that a phone shows. */
   front = 0;
-  realityCheck: RealityCheck | undefined;
   /** A line for the whole page, until it is closed. */
   notice = "";
   /** What the live region says. */
@@ -66,11 +56,13 @@ export class Store {
   readonly sound = new Sound(() => this.settings);
   readonly proofs = new Proofs(this);
   readonly freeBets = new FreeBets(this);
+  readonly sessions = new Sessions(this);
+  readonly realityChecks = new RealityChecks(this);
   /** The account that games for one player are paid from; empty: the first one. */
   private chosen = "";
+  /** Who shows the lobby: the page, a window over the tables. */
+  private readonly lobbies = new Set<object>();
   private readonly listeners = new Set<() => void>();
-  /** Open sessions of the player that the page does not show: the lobby goes on with them. */
-  private kept: Views[] = [];
 
   // --- words ---
 
@@ -171,11 +163,13 @@ export class Store {
       await this.enter();
     } catch (error) {
       this.fail(error);
-      this.go("sign-in");
+      if (!(error instanceof RequestError) || error.reason === "SIGNED_OUT") return this.go("sign-in");
+      this.endCode = error.reason === "EXCLUDED" ? 4001 : 0;
+      this.go("ended");
     }
   }
 
-  /** Signed in: profile, catalog, connection; then where the player was. */
+  /** Signed in: profile, catalog, connection; then what was launched, or where the player was. */
   async enter(): Promise<void> {
     this.me = await api<Me>("GET", "/api/me");
     this.settings = settingsOf(this.me.settings);
@@ -185,11 +179,9 @@ export class Store {
     this.connect();
     await this.freeBets.load();
     const launch = /#launch=([^&]+)/.exec(location.hash)?.[1];
-    if (launch) {
-      // The token counts once and stands in no history.
-      history.replaceState(null, "", location.pathname === "/play" ? "/" : location.pathname);
-      await this.redeem(decodeURIComponent(launch));
-    } else await this.resume();
+    // The token counts once and stands in no history.
+    if (launch) history.replaceState(null, "", location.pathname === "/play" ? "/" : location.pathname);
+    await this.sessions.begin(launch && decodeURIComponent(launch));
     if (this.screen === "loading" || this.screen === "sign-in") this.go("lobby");
   }
 
@@ -211,6 +203,7 @@ export class Store {
   private connect(): void {
     const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    this.link?.stop();
     this.link = new Connection(
       {
         open: (path) => new WebSocket(`${scheme}//${location.host}${path}`) as SocketLike,
@@ -220,6 +213,7 @@ export class Store {
         random: Math.random,
         after: (ms, run) => setTimeout(run, ms),
         cancel: (timer) => clearTimeout(timer as number),
+        visible: () => !document.hidden,
       },
       navigation?.type !== "reload",
     );
@@ -253,11 +247,13 @@ export class Store {
   }
 
   async signOut(): Promise<void> {
-    this.link.stop();
-    this.link.forget();
+    this.link?.stop();
+    this.link?.forget();
     await api("POST", "/api/sign-out", {}).catch((error: unknown) => this.fail(error));
     this.me = undefined;
     this.freeBets.clear();
+    this.sessions.clear();
+    this.realityChecks.clear();
     this.chosen = "";
     this.solo = undefined;
     this.tables = [];
@@ -271,6 +267,37 @@ export class Store {
     this.notice = this.errorWords(error);
     this.announce(this.notice);
   }
+
+  /** The bridge has lost what was said meanwhile: whole views again, on the screen that is shown. */
+  async restarted(): Promise<void> {
+    this.realityChecks.clear();
+    try {
+      await Promise.all([this.sessions.resume(false), this.readLobby()]);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  // --- the lobby ---
+
+  /** The lobby is shown: the tables now, and from now on what changes. */
+  async openLobby(shownBy: object): Promise<void> {
+    this.lobbies.add(shownBy);
+    await this.readLobby().catch((error: unknown) => this.fail(error));
+  }
+
+  closeLobby(shownBy: object): void {
+    if (this.lobbies.delete(shownBy) && this.lobbies.size === 0) this.link?.say("lobby_off");
+  }
+
+  private async readLobby(): Promise<void> {
+    if (this.lobbies.size === 0 || !this.link) return;
+    const { tables = [] } = (await this.link.request("lobby")) as { tables?: TableEntry[] };
+    if (tables.length) this.lobby = tables;
+    this.emit();
+  }
+
+  // --- screens ---
 
   go(screen: Screen): void {
     this.screen = screen;
@@ -308,144 +335,6 @@ export class Store {
     return this.lobby.find((entry) => entry.table === table) ?? this.catalog.tables?.find((entry) => entry.table === table);
   }
 
-  /** At so many tables at once the player may be (T-4), and the screen has room. */
-  get tablesMax(): number {
-    return tablesAtOnce(this.jurisdiction, TABLES_ON_SCREEN);
-  }
-
-  /** Opens a game or a table from the lobby. A table beside others (`beside`) is added, else it takes their place. */
-  async launch(what: { game: string; table?: string }, mode: "real" | "demo" = "real", beside = false): Promise<void> {
-    if (what.table && this.tables.some((play) => play.tableId === what.table)) {
-      this.front = this.tables.findIndex((play) => play.tableId === what.table);
-      this.dialog = undefined;
-      this.go("tables");
-      return;
-    }
-    const currency = (what.table ? this.entry(what.table)?.currency : undefined) ?? this.currency;
-    try {
-      if (what.table && !beside && this.screen === "tables") for (const play of [...this.tables]) await this.leaveTable(play);
-      const kept = this.kept.find(({ session }) =>
-        what.table ? session?.table === what.table : isSolo(session, what.game, currency, mode),
-      );
-      if (kept) {
-        this.kept = this.kept.filter((each) => each !== kept);
-        await this.adopt(kept);
-        this.closeDialog();
-        return;
-      }
-      const body = { request_id: crypto.randomUUID(), ...what, currency, language: this.language, mode };
-      const { url } = await api<{ url: string }>("POST", "/api/launches", body);
-      await this.redeem(decodeURIComponent(/#launch=([^&]+)/.exec(url)?.[1] ?? ""));
-      this.dialog = undefined;
-    } catch (error) {
-      this.fail(error);
-    }
-    this.emit();
-  }
-
-  /** X: leaves this table alone (F-12). The session stays open, its balance too. */
-  async leaveTable(play: TablePlay): Promise<void> {
-    if (!(await play.leave())) return;
-    this.kept = [...this.kept, { session: play.session }];
-    this.link.say("unwatch", { table: play.tableId, session_id: play.id });
-    const at = this.tables.indexOf(play);
-    this.tables = this.tables.filter((each) => each !== play);
-    if (at <= this.front) this.front = Math.max(0, this.front - 1);
-    if (this.tables.length === 0 && this.screen === "tables") this.screen = "lobby";
-    this.emit();
-  }
-
-  /** The solo game is left for the lobby; it can be gone on with. */
-  leaveSolo(): void {
-    if (this.solo && !this.solo.ended) {
-      const { solo } = this;
-      this.kept = [...this.kept.filter((each) => each.session?.session_id !== solo.id), { session: solo.session }];
-    }
-    this.go("lobby");
-  }
-
-  /** Gives the balance back to the account and closes the session. */
-  async cashOut(): Promise<void> {
-    const { current } = this;
-    if (!current) return;
-    if (current instanceof TablePlay) await this.leaveTable(current);
-    if (!(await current.close())) return;
-    this.kept = this.kept.filter((each) => each.session?.session_id !== current.id);
-    if (current === this.solo) this.solo = undefined;
-    this.notice = this.t("cash_out.done", { amount: this.money(int(current.session.paid_out_minor), current.currency) });
-    this.go(this.tables.length ? "tables" : "lobby");
-    await this.refreshMe().catch((error: unknown) => this.fail(error));
-  }
-
-  private async redeem(launch: string): Promise<void> {
-    const answer = (await this.link.request("redeem", { launch })) as Views;
-    if (answer.session) await this.adopt(answer);
-  }
-
-  /** The player's sessions that are still open: the page goes on where it was. */
-  async resume(): Promise<void> {
-    const answer = (await this.link.request("sessions")) as { sessions?: (Views & SessionView)[] } | (Views & SessionView)[];
-    const list = Array.isArray(answer) ? answer : (answer.sessions ?? []);
-    for (const each of list) {
-      const views: Views = each.session ? each : { session: each };
-      const { session } = views;
-      if (!session) continue;
-      const known = this.playOf(session.session_id) !== undefined;
-      const playing = session.table ? Boolean(views.seat && !views.seat.ended) : Boolean(session.open_round);
-      if (known || playing) await this.adopt(views, false);
-      else this.kept = [...this.kept.filter((each) => each.session?.session_id !== session.session_id), views];
-    }
-    if (this.tables.some((play) => play.seated)) this.screen = "tables";
-    else if (this.solo?.open) this.screen = "solo";
-    this.emit();
-  }
-
-  /** A session becomes the page's own: it is shown, and at a table it is watched. */
-  async adopt(views: Views, show = true): Promise<void> {
-    const { session } = views;
-    if (!session) return;
-    const known = this.playOf(session.session_id);
-    const game = this.game(session.ruleset?.id);
-    this.sound.prepare();
-    if (!game) {
-      this.notice = this.t("error.UNKNOWN_GAME", { game: session.ruleset?.id ?? "" });
-      return;
-    }
-    if (session.table) {
-      const play = (known as TablePlay | undefined) ?? new TablePlay(this, session, game, this.entry(session.table));
-      if (!known) {
-        if (this.tables.length >= TABLES_ON_SCREEN) return;
-        this.tables = [...this.tables, play];
-        this.sound.muted = false;
-      }
-      play.take(views);
-      if (show) {
-        this.front = this.tables.indexOf(play);
-        this.screen = "tables";
-      }
-      await this.watch(play);
-    } else {
-      if (known) known.take(views);
-      else this.solo = new SoloPlay(this, session, game);
-      if (show) this.screen = "solo";
-    }
-    this.emit();
-  }
-
-  /** Whole views of the table from now on, and the chat so far. */
-  async watch(play: TablePlay): Promise<void> {
-    try {
-      play.take((await this.link.request("get", { session_id: play.id })) as Views);
-      this.emit();
-      await this.link.request("watch", { table: play.tableId, session_id: play.id });
-      const { lines = [] } = (await this.link.request("messages", { table: play.tableId, page_token: "" })) as { lines?: ChatLine[] };
-      play.lines = [...lines].reverse();
-    } catch (error) {
-      this.fail(error);
-    }
-    this.emit();
-  }
-
   // --- profile ---
 
   async saveSettings(settings: Settings): Promise<void> {
@@ -477,22 +366,5 @@ export class Store {
   async refreshMe(): Promise<void> {
     this.me = await api<Me>("GET", "/api/me");
     this.emit();
-  }
-
-  /** The document was hidden or is closing (F-8). */
-  hidden(): void {
-    const took = this.tables.filter((play) => play.hidden());
-    if (took.length) {
-      this.link.say("hidden");
-      this.notice = this.t("hidden");
-    }
-    this.emit();
-  }
-
-  async realityCheckSeen(): Promise<void> {
-    const seen = this.realityCheck;
-    this.realityCheck = undefined;
-    this.emit();
-    if (seen) this.link.say("reality_check_seen", seen.session_id ? { session_id: seen.session_id } : {});
   }
 }

@@ -15,7 +15,9 @@ export class TablePlay extends Play {
   lines: ChatLine[] = [];
   unread = 0;
   /** A statement of bets is under way. */
-  private stating = false;
+  isStating = false;
+  /** The document was hidden (F-8): open bets are being taken back, and none is placed meanwhile. */
+  takingBack = false;
   private dealt = "";
 
   get tableId(): string {
@@ -47,6 +49,10 @@ export class TablePlay extends Play {
   }
 
   get bettingOpen(): boolean {
+    return this.isOpenHere && !this.takingBack;
+  }
+
+  private get isOpenHere(): boolean {
     return this.seated && !this.takenOver && !!this.table && takesBets(this.table, this.store.clock);
   }
 
@@ -82,8 +88,8 @@ export class TablePlay extends Play {
       this.previous = amountsOf(seat.round.bets, this.rules);
     }
     // At red the table decides what stands; before it what was stated last is shown.
-    if (!this.bettingOpen) this.slip = EMPTY;
-    else if (!this.stating && was?.seat_version !== seat.seat_version && this.slip.past.length === 0) {
+    if (!this.isOpenHere) this.slip = EMPTY;
+    else if (!this.isStating && was?.seat_version !== seat.seat_version && this.slip.past.length === 0) {
       this.slip = { amounts: amountsOf(seat.bets, this.rules), past: [] };
     }
     this.hasSat ||= this.seated;
@@ -155,11 +161,22 @@ export class TablePlay extends Play {
     }
   }
 
-  /** The document was hidden (F-8): the bridge takes the bets back. */
-  hidden(): boolean {
-    if (!this.bettingOpen || isEmpty(this.slip)) return false;
-    this.slip = EMPTY;
-    return true;
+  /** The player has bets here that are still open: hiding the document takes them back (F-8). */
+  get mayBeTakenBack(): boolean {
+    return !this.takingBack && (this.hasOpenBets || (this.isOpenHere && (this.isStating || !isEmpty(this.slip))));
+  }
+
+  /** The table itself has open bets of this seat. */
+  get hasOpenBets(): boolean {
+    const { state, paused_from } = this.table ?? {};
+    const isOpen = [state, paused_from].some((each) => bare(each, "TABLE_STATE_") === "BETTING");
+    return isOpen && this.seated && !this.takenOver && (this.seat?.bets?.length ?? 0) > 0;
+  }
+
+  /** No bets are open any more: the felt shows what the table has. */
+  tookBack(): void {
+    this.takingBack = false;
+    this.slip = this.bettingOpen ? { amounts: amountsOf(this.seat?.bets, this.rules), past: [] } : EMPTY;
   }
 
   protected changed(): void {
@@ -168,8 +185,8 @@ export class TablePlay extends Play {
 
   /** Tells the table the whole bet until it has what lies on the felt. */
   private async state(): Promise<void> {
-    if (this.stating) return;
-    this.stating = true;
+    if (this.isStating) return;
+    this.isStating = true;
     try {
       let told = "";
       for (let bets = this.due(); bets && JSON.stringify(bets) !== told; bets = this.due()) {
@@ -188,7 +205,7 @@ export class TablePlay extends Play {
       this.slip = { amounts: amountsOf(this.seat?.bets, this.rules), past: [] };
       this.refused(error);
     } finally {
-      this.stating = false;
+      this.isStating = false;
       this.store.emit();
     }
   }
@@ -199,7 +216,7 @@ export class TablePlay extends Play {
 
   /** Whether the felt shows something else than what the table has. */
   get unstated(): boolean {
-    return this.bettingOpen && (this.stating || toState(this.slip, this.seat?.bets, this.rules, this.balance) !== undefined);
+    return this.bettingOpen && (this.isStating || toState(this.slip, this.seat?.bets, this.rules, this.balance) !== undefined);
   }
 
   private startProof(): void {

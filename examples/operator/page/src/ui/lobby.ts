@@ -44,26 +44,13 @@ export class LobbyElement extends StoreElement {
     `,
   ];
 
-
   protected override firstUpdated(): void {
-    void this.watch();
+    void this.store.openLobby(this);
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    this.store.link?.say("lobby_off");
-  }
-
-  private async watch(): Promise<void> {
-    const { store } = this;
-    if (!store?.link) return;
-    try {
-      const { tables = [] } = (await store.link.request("lobby")) as { tables?: TableEntry[] };
-      if (tables.length) store.lobby = tables;
-      store.emit();
-    } catch (error) {
-      store.fail(error);
-    }
+    this.store.closeLobby(this);
   }
 
   protected override render(): unknown {
@@ -104,7 +91,7 @@ export class LobbyElement extends StoreElement {
     const game = store.game(entry.game);
     const sits = store.tables.some((play) => play.tableId === entry.table);
     const others = store.tables.length > 0 && !sits;
-    const room = store.tables.length < store.tablesMax;
+    const room = store.tables.length < store.sessions.tablesMax;
     const state = labelOf(store.texts, entry.game ?? "", "table_states", entry.state);
     const what = { game: entry.game ?? "", table: entry.table };
     return html`<li class="panel" data-table=${entry.table}>
@@ -148,7 +135,7 @@ export class LobbyElement extends StoreElement {
 
   private async go(what: { game: string; table?: string }, mode: "real" | "demo" = "real", beside = false): Promise<void> {
     this.busy = true;
-    await this.store.launch(what, mode, beside);
+    await this.store.sessions.launch(what, mode, beside);
     this.busy = false;
   }
 }

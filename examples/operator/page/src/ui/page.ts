@@ -5,7 +5,9 @@ import { css, html, nothing, type TemplateResult } from "lit";
 import { commandOf, DeleteKey, type Command } from "../model/keys.js";
 import { int } from "../model/types.js";
 import { formatElapsed } from "../model/clock.js";
+import { takeBack } from "../state/hidden.js";
 import { Store } from "../state/store.js";
+import type { RealityCheck } from "../state/reality.js";
 import { TablePlay } from "../state/table.js";
 import { define, shared, StoreElement } from "./base.js";
 import { tokens } from "./tokens.js";
@@ -127,10 +129,10 @@ export class PageElement extends StoreElement {
     if (event.key === "Delete") this.deleteKey.up();
   };
   private readonly onVisible = (): void => {
-    if (document.hidden) this.store.hidden();
+    if (document.hidden) void takeBack(this.store);
     else this.store.link?.hurry();
   };
-  private readonly onLeave = (): void => this.store.hidden();
+  private readonly onLeave = (): void => void takeBack(this.store);
   private readonly onNetwork = (): void => this.store.link?.hurry();
 
   override connectedCallback(): void {
@@ -161,7 +163,7 @@ export class PageElement extends StoreElement {
     return html`${store.me && store.screen !== "ended" ? this.head() : html`<div class="top"></div>`}
       <div>${this.line()}</div>
       <main>${this.screen()}</main>
-      ${this.window()} ${store.realityCheck ? this.realityCheck() : nothing}
+      ${this.window()} ${store.realityChecks.shown ? this.realityCheck(store.realityChecks.shown) : nothing}
       <div class="hidden-words" role="status" aria-live="polite" data-live>${store.spoken}</div>`;
   }
 
@@ -191,6 +193,7 @@ export class PageElement extends StoreElement {
       ${current && current.session.status === "SESSION_STATUS_OPEN"
         ? html`<button class="quiet" data-does="cash-out" @click=${() => this.cashOut()}>${this.t("nav.cash_out")}</button>`
         : nothing}
+      ${store.sessions.returnUrl ? html`<a class="button quiet" data-does="return" href=${store.sessions.returnUrl} rel="noopener">${this.t("nav.return")}</a>` : nothing}
       ${link(links.cashier, "nav.cashier")} ${link(links.responsible_play, "nav.responsible")} ${link(links.help, "nav.help")}
       <button class="quiet" data-does="sign-out" @click=${() => store.signOut()}>${this.t("nav.sign_out")}</button>
       </div>
@@ -228,13 +231,14 @@ export class PageElement extends StoreElement {
   }
 
   private ended(): TemplateResult {
-    const words = { 4001: "ended.excluded", 4003: "ended.signed_out", 4004: "ended.elsewhere", 4008: "ended.too_many" } as const;
+    const words = { 0: "ended.failed", 4001: "ended.excluded", 4003: "ended.signed_out", 4004: "ended.elsewhere", 4008: "ended.too_many" } as const;
     const key = words[this.store.endCode as keyof typeof words] ?? "ended.signed_out";
     return html`<section class="ended panel stack" data-state="ended">
       <h1>${this.t("ended.title")}</h1>
       <p>${this.t(key)}</p>
       ${this.store.endCode === 4001 && this.store.links.responsible_play
-        ? html`<p><a href=${this.store.links.responsible_play}>${this.t("nav.responsible")}</a></p>`
+        ? html`<p><a href=${this.store.links.responsible_play}>${this.t("nav.responsible")}</a></p>
+            <button data-does="sign-out" @click=${() => this.store.signOut()}>${this.t("nav.sign_out")}</button>`
         : html`<button class="primary" @click=${() => location.reload()}>${this.t("ended.again")}</button>`}
     </section>`;
   }
@@ -267,15 +271,16 @@ export class PageElement extends StoreElement {
     return html`<rgs-dialog .store=${store} heading=${this.t(`nav.${dialog.name}` as "nav.lobby")} @done=${() => store.closeDialog()}>${inside()}</rgs-dialog>`;
   }
 
-  private realityCheck(): TemplateResult {
+  private realityCheck(check: RealityCheck): TemplateResult {
     const { store } = this;
-    const check = store.realityCheck ?? {};
+    const play = store.playOf(check.session_id);
     const net = store.net(int(check.net_position_minor), check.currency ?? "EUR");
-    return html`<rgs-dialog .store=${store} heading=${this.t("reality.title")} @done=${() => store.realityCheckSeen()}>
-      <div class="stack" data-reality>
+    return html`<rgs-dialog .store=${store} heading=${this.t("reality.title")} @done=${() => store.realityChecks.seen()}>
+      <div class="stack" data-reality=${check.session_id}>
+        ${play ? html`<p class="muted">${play instanceof TablePlay ? play.name : play.session.game_name}</p>` : nothing}
         <p>${this.t("reality.text", { time: formatElapsed(Number(check.elapsed_ms ?? 0)), net })}</p>
         <div class="row">
-          <button class="primary" data-does="go-on" @click=${() => store.realityCheckSeen()}>${this.t("reality.go_on")}</button>
+          <button class="primary" data-does="go-on" @click=${() => store.realityChecks.seen()}>${this.t("reality.go_on")}</button>
           <button data-does="stop" @click=${() => this.stopPlaying()}>${this.t("reality.stop")}</button>
         </div>
       </div>
@@ -283,7 +288,7 @@ export class PageElement extends StoreElement {
   }
 
   private stopPlaying(): void {
-    void this.store.realityCheckSeen();
+    void this.store.realityChecks.seen();
     this.store.open("limits");
   }
 
@@ -305,7 +310,7 @@ export class PageElement extends StoreElement {
   }
 
   private async cashOut(): Promise<void> {
-    await this.store.cashOut();
+    await this.store.sessions.cashOut();
   }
 
   // --- keys ---
@@ -332,7 +337,7 @@ export class PageElement extends StoreElement {
 
   private get keysOn(): boolean {
     const { store } = this;
-    return store.settings.keys && !store.realityCheck && (!store.dialog || store.dialog.name === "chat");
+    return store.settings.keys && !store.realityChecks.shown && (!store.dialog || store.dialog.name === "chat");
   }
 
   private obey(command: Command): void {

@@ -3,6 +3,7 @@
 import { css, html, nothing, type TemplateResult } from "lit";
 
 import { skippedKey } from "../proof/skipped.js";
+import { titleKey } from "../proof/titles.js";
 import type { Proof } from "../state/proofs.js";
 import type { WordKey } from "../words/index.js";
 import { define, shared, StoreElement } from "./base.js";
@@ -111,7 +112,7 @@ export class ProofElement extends StoreElement {
     return html`<details>
       <summary>${this.t("proof.steps", { count: answer?.steps.length ?? 0, ms: (answer?.took ?? 0).toFixed(1) })}</summary>
       ${answer?.steps.map((step) => {
-        const key = `step.${step.name}`;
+        const key = titleKey(step);
         const why = skippedKey(step);
         return html`<details class="step" data-step=${step.name} data-step-verdict=${step.verdict}>
           <summary>${MARKS[step.verdict]} ${this.store.words.has(key) ? this.t(key as WordKey) : step.name}</summary>

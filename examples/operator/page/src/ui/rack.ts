@@ -13,12 +13,14 @@ import { define, shared, StoreElement } from "./base.js";
 
 /** Held so long, undo clears all bets. */
 const HOLD_MS = 700;
+const PACE_TICK_MS = 250;
 
 export class RackElement extends StoreElement {
   static override properties = { ...StoreElement.properties, play: { attribute: false } };
   play!: Play;
   private hold = 0;
   private held = false;
+  private pace = 0;
 
   static override styles = [
     shared,
@@ -115,6 +117,21 @@ export class RackElement extends StoreElement {
       </div>`;
   }
 
+  /** While the jurisdiction's pace holds the next round back, one timer counts the seconds. */
+  protected override updated(): void {
+    if (!(this.play instanceof SoloPlay) || this.play.waitMs === 0) return;
+    this.pace ||= window.setTimeout(() => {
+      this.pace = 0;
+      this.requestUpdate();
+    }, PACE_TICK_MS);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    window.clearTimeout(this.pace);
+    this.pace = 0;
+  }
+
   /** The free bets that can be played here. One on the felt is taken back by the same button. */
   private freeBets(play: SoloPlay): TemplateResult | typeof nothing {
     const { freeBets } = play;
@@ -169,7 +186,6 @@ export class RackElement extends StoreElement {
       return html`<button class="primary deal" data-does="new" @click=${() => play.fresh()}>${this.t("rack.new_game")}</button>`;
     }
     if (wait > 0) {
-      window.setTimeout(() => this.requestUpdate(), 250);
       return html`<button class="primary deal" disabled>${this.t("rack.wait", { seconds: wait })}</button>`;
     }
     const own = this.store.money(play.total, play.currency);

@@ -2,6 +2,7 @@
 
 import { html, nothing, type TemplateResult } from "lit";
 
+import { textOf } from "../model/texts.js";
 import type { SoloPlay } from "../state/solo.js";
 import { define, shared, StoreElement } from "./base.js";
 import { cardStyles, skipTurns } from "./cards.js";
@@ -32,7 +33,7 @@ export class SoloElement extends StoreElement {
     this.toggleAttribute("still", store.settings.motion === "reduced");
     return html`<rgs-strip .store=${store} .play=${play}></rgs-strip>
       <div class="felt">
-        ${round?.paused ? html`<p class="state head" data-state="paused">${this.t("state.paused", { code: round.malfunction_code ?? "" })}</p>` : nothing}
+        ${round?.paused ? this.paused(round.malfunction_code) : nothing}
         ${play.takenOver ? html`<p class="state head">${this.t("state.other_device")}</p>` : nothing}
         <div class="hands">${hands(store, play.game, round)}</div>
         <rgs-result ?still=${store.settings.motion === "reduced"} .store=${store} .play=${play}></rgs-result>
@@ -40,6 +41,11 @@ export class SoloElement extends StoreElement {
         <rgs-paytable class="side" .store=${store} .game=${play.game} .round=${round}></rgs-paytable>
       </div>
       <div class="bar" data-bar>${this.bar()}</div>`;
+  }
+
+  private paused(code: string | undefined): TemplateResult {
+    const why = textOf(this.store.texts, this.play.game.ruleset.id, "malfunctions", code);
+    return html`<p class="state head" data-state="paused">${this.t("state.paused", { code: why })}</p>`;
   }
 
   private bar(): TemplateResult {

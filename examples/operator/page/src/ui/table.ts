@@ -157,7 +157,7 @@ export class TableElement extends StoreElement {
               ${this.t("chat.button")}${play.unread && store.settings.chat ? ` (${play.unread})` : nothing}
             </button>`
           : nothing}
-        <button class="quiet" data-does="leave" aria-label=${this.t("table.leave", { table: play.name })} @click=${() => store.leaveTable(play)}>
+        <button class="quiet" data-does="leave" aria-label=${this.t("table.leave", { table: play.name })} @click=${() => store.sessions.leaveTable(play)}>
           ✕
         </button>
       </div>
@@ -239,6 +239,7 @@ export class TableElement extends StoreElement {
   private waits(): string {
     const { play, store } = this;
     if (play.takenOver) return this.t("state.other_device");
+    if (play.takingBack) return this.t("table.taking_back");
     const { round } = play;
     const last = round?.actions?.at(-1);
     if (round && !isOver(round) && last?.by === "DECIDED_BY_TIMER") {

@@ -3,6 +3,7 @@
 import type { Answer, Step } from "../proof/protocol.js";
 import { verifyReceipt } from "../proof/receipt.js";
 import { skippedKey } from "../proof/skipped.js";
+import { titleKey } from "../proof/titles.js";
 import de from "../words/de.js";
 import en, { type Key } from "../words/en.js";
 import it from "../words/it.js";
@@ -183,7 +184,7 @@ function unpinnedOrNone(step: Step): string {
 }
 
 function stepOf(step: Step): HTMLElement {
-  const key = `step.${step.name}`;
+  const key = titleKey(step);
   const name = key in en ? shared(key as Key) : step.name;
   const list = make("dl", {});
   for (const [label, value] of Object.entries(step.looked)) {
