@@ -19,7 +19,13 @@ label { display: block; margin: 0.5rem 0; }
 input, select, button { font: inherit; padding: 0.25rem 0.5rem; }
 pre { overflow-x: auto; background: #8881; padding: 0.75rem; font-size: 0.8rem; }
 .note { border-left: 4px solid #c80; padding: 0.25rem 0.75rem; }
-.cards { font-size: 1.4rem; letter-spacing: 0.1rem; }
+.card { display: inline-block; min-width: 2.2rem; margin-right: 0.35rem; padding: 0.35rem 0.2rem; font-size: 1.25rem;
+  text-align: center; border: 1px solid #6b7471; border-radius: 0.35rem; background: #fdfdfb; color: #16202a; }
+.card.h, .card.d { color: #b3121d; }
+.verdict { border-left: 4px solid #c80; padding: 0.25rem 0.75rem; font-weight: 700; }
+.verdict.passed { border-color: #0a6b2c; }
+.verdict.failed { border-color: #b3121d; }
+dd { margin: 0 0 0.25rem 1rem; overflow-wrap: anywhere; }
 """
 
 
@@ -51,14 +57,15 @@ def table(head: list[str], rows: list[list[object]]) -> Html:
     return render("<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>", heads=heads, lines=lines)
 
 
-def page(title: str, content: Html, nav: str = "", language: str = "en") -> web.Response:
-    """A whole page."""
+def page(title: str, content: Html, nav: str = "", language: str = "en", script: str = "") -> web.Response:
+    """A whole page. `script` is the path of a module that it loads."""
     text = render(
         '<!doctype html><html lang="{language}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>{title}</title>'
-        '<link rel="stylesheet" href="/pages.css"></head><body>{nav}<main><h1>{title}</h1>'
+        '<link rel="stylesheet" href="/pages.css">{script}</head><body>{nav}<main><h1>{title}</h1>'
         "{content}</main></body></html>",
         language=language,
+        script=render('<script type="module" src="{path}"></script>', path=script) if script else Html(""),
         title=title,
         nav=Html(nav),
         content=content,

@@ -1,4 +1,5 @@
-"""The back office (/office/): rounds, players, sessions, credits that are owed, breaks, chat. It needs no script.
+"""The back office (/office/): rounds, players, sessions, credits that are owed, breaks, chat. Its one script verifies a
+round in the browser of the staff (page/entries/office.ts); everything else needs none.
 
 Staff have accounts of their own. Each form carries the token of its sign-in; what staff changes is kept with its name.
 Everything that players have written is escaped like all other values.
@@ -34,6 +35,8 @@ from .store.wallet import WalletBook
 from .terms import Terms
 from .web_app import answered
 
+VERIFIER: Final = "/office.js"
+"""Of the built page."""
 PAGE_SIZE: Final = 50
 FOUND_MAX: Final = 50
 CODE: Final = re.compile(r"#?([0-9]{2}:[0-9]{2}:[0-9]{2}(?:-[0-9]{1,3})?)")
@@ -171,9 +174,10 @@ class Office:
         record = await self._record(request)
         summary = record.summary
         receipt = f"/office/receipts/{quote(summary.round_id)}?{urlencode({'session_id': summary.session_id})}"
-        content = RoundPage(as_json(record), self._terms.exponent(summary.currency)).html(receipt)
+        view = RoundPage(as_json(record), self._terms.exponent(summary.currency))
+        content = view.html(receipt, self._config.root_fingerprint)
         session = render('<p><a href="/office/sessions/{one}">Session</a></p>', one=summary.session_id)
-        return self._door.page(staff, f"Round {summary.game_code}", join([session, content]))
+        return self._door.page(staff, f"Round {summary.game_code}", join([session, content]), VERIFIER)
 
     async def _receipt(self, _staff: Staff, request: web.Request) -> web.StreamResponse:
         found = answered(await receipt_of(self._rgs, await self._record(request)))

@@ -144,11 +144,11 @@ class Door:
         await self._accounts.staff_sign_out(hash_of(form["sign_in"]))
         return "/office/sign-in"
 
-    def page(self, staff: Staff, title: str, content: Html) -> web.Response:
-        """A page of the office."""
+    def page(self, staff: Staff, title: str, content: Html, script: str = "") -> web.Response:
+        """A page of the office. `script` is the path of a module that it loads."""
         links = join([render('<a href="{path}">{text}</a>', path=path, text=text) for path, text in LINKS])
         out = self.button(staff, "/office/sign-out", f"Sign out {staff.name}")
-        return page(title, content, render("<nav>{links}{out}</nav>", links=links, out=out))
+        return page(title, content, render("<nav>{links}{out}</nav>", links=links, out=out), script=script)
 
     def button(self, staff: Staff, path: str, text: str, extra: str = "", role: str = SUPPORT, **values: str) -> Html:
         """A form of one button; nothing for staff of another role. `extra` is HTML of further fields. The form has a

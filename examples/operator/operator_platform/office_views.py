@@ -9,18 +9,27 @@ from typing import Any, Final
 
 from .markup import Html, join, major, render, table
 
-SUITS: Final = {"s": "♠", "h": "♥", "d": "♦", "c": "♣"}
+SUITS: Final = {"s": ("♠", "spades"), "h": ("♥", "hearts"), "d": ("♦", "diamonds"), "c": ("♣", "clubs")}
+RANKS: Final = {"T": "10", "J": "jack", "Q": "queen", "K": "king", "A": "ace"}
 STATEMENTS: Final = ("opening", "final", "table_round", "table_deal", "table_final")
 
 
-def card(text: str) -> str:
-    """A card as people write it: "10♦"."""
-    return f"{text[:-1].replace('T', '10')}{SUITS.get(text[-1:], text[-1:])}"
+def card(text: str) -> Html:
+    """A card as it looks, with its name for those who do not see it."""
+    rank, suit = text[:-1], text[-1:]
+    sign, name = SUITS[suit]
+    return render(
+        '<span class="card {suit}" role="img" aria-label="{name}" data-card="{text}">{face}</span>',
+        suit=suit,
+        name=f"{RANKS.get(rank, rank)} of {name}",
+        text=text,
+        face=f"{rank.replace('T', '10')}{sign}",
+    )
 
 
-def cards(view: dict[str, Any], name: str) -> str:
+def cards(view: dict[str, Any], name: str) -> Html:
     """The cards of a field."""
-    return " ".join(card(one) for one in view.get(name, [])) or "-"
+    return join([card(one) for one in view.get(name, [])]) or Html("-")
 
 
 def word(value: str) -> str:
@@ -42,9 +51,9 @@ class RoundPage:
     def _amount(self, value: object) -> str:
         return major(int(str(value or 0)), self._exponent, self._summary.get("currency", ""))
 
-    def html(self, receipt_path: str) -> Html:
-        """All of it."""
-        return join([self._head(), self._cards(), self._decisions(), self._money(), self._proof(receipt_path)])
+    def html(self, receipt_path: str, root: str) -> Html:
+        """All of it. `root` is the fingerprint of the root that the verdict is asked against."""
+        return join([self._head(), self._cards(), self._decisions(), self._money(), self._proof(receipt_path, root)])
 
     def _head(self) -> Html:
         summary = self._summary
@@ -118,11 +127,18 @@ class RoundPage:
             reclaimed=self._amount(self._round.get("reclaimed_minor")),
         )
 
-    def _proof(self, receipt_path: str) -> Html:
+    def _proof(self, receipt_path: str, root: str) -> Html:
+        """The verdict, which the script of the page computes in this browser; what it was computed from; how to have it
+        computed elsewhere.
+        """
         head = render(
-            '<h2>Proof</h2><p>Save the <a href="{path}" download>receipt</a> and open it with '
-            '<a href="/verify.html">verify.html</a>, which computes all of it again.</p>',
+            '<h2>Proof</h2><div id="proof" role="status" data-receipt="{path}" data-root="{root}" data-shown="{shown}">'
+            "<p>Not verified here: the script of this page is missing (`make page`), or may not run.</p>"
+            '</div><p>To have it verified elsewhere, save the <a href="{path}" download>receipt</a> and open it with '
+            '<a href="/verify.html">verify.html</a>.</p><h3>Statements</h3>',
             path=receipt_path,
+            root=root,
+            shown=json.dumps(self._round, ensure_ascii=False),
         )
         found = [statement(name, b64decode(self._record[name])) for name in STATEMENTS if self._record.get(name)]
         return join([head, *found])

@@ -11,6 +11,12 @@ export default defineConfig({
     reportCompressedSize: true,
     // The licences of the packages inside go along with them.
     license: { fileName: "licenses.md" },
+    rollupOptions: {
+      input: { index: "index.html", elements: "entries/elements.ts" },
+      // Pages of others name this one file, so its name stays; whoever serves it lets browsers ask for it anew.
+      output: { entryFileNames: ({ name }) => (name === "elements" ? "elements.js" : "assets/[name]-[hash].js") },
+      preserveEntrySignatures: "allow-extension",
+    },
   },
   worker: { format: "es" },
 });
