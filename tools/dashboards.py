@@ -78,6 +78,7 @@ MEAN: Final = "{{instance}} mean"
 NOT_ADMITTED: Final = ', reason=~"CERTIFICATE_NOT_ALLOWED|ROLE_NOT_ALLOWED"'
 BETS: Final = ', method=~"TableService/(PlaceBets|Decide)"'
 RETURNED: Final = f"{over('rgs_returned_minor_total', MONEY, '1d')} / {over('rgs_staked_minor_total', MONEY, '1d')}"
+GREW: Final = f"max(increase(rgs_database_archive_failures_total{{{WHERE}}}[1h]))"
 PLAY: Final = ', method=~"PlayService/(StartRound|Act)"'
 DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
     "overview": (
@@ -204,6 +205,37 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
             Panel("Calls not admitted", "reqps", ((rate("rgs_calls_total", "reason", NOT_ADMITTED), "{{reason}}"),)),
             Panel("Writer of the log", "none", ((now("rgs_log_leads"), "{{instance}} worker {{worker}}"),)),
             Panel("Age of the node key", "d", ((now("rgs_node_key_days"), "{{instance}}"),)),
+        ),
+    ),
+    "database": (
+        "RGS database",
+        (
+            Panel("Store", "none", ((now("rgs_store_up"), "{{instance}}"),)),
+            Panel("Time of reading the store", "s", ((now("rgs_store_read_seconds"), "{{instance}}"),)),
+            Panel(
+                "Standbys",
+                "none",
+                (
+                    (now("rgs_database_standbys"), "connected"),
+                    (now("rgs_database_standbys_sync"), "synchronous"),
+                    (now("rgs_database_waits_for_standby"), "a commit waits for one"),
+                ),
+            ),
+            Panel("Slowest standby", "s", ((now("rgs_database_replay_lag_seconds"), "behind"),)),
+            Panel("Oldest transaction", "s", ((now("rgs_database_oldest_transaction_seconds"), "runs"),)),
+            Panel(
+                "Connections",
+                "none",
+                ((now("rgs_database_connections"), "open"), (now("rgs_database_connections_max"), "most")),
+            ),
+            Panel(
+                "Archive",
+                "none",
+                ((now("rgs_database_archives"), "kept"), (now("rgs_database_archive_failing"), "failing")),
+            ),
+            Panel("Archive failures, an hour", "none", ((GREW, "failures"),)),
+            Panel("Size of the database", "bytes", ((now("rgs_database_bytes"), "bytes"),)),
+            Panel("Room on disks", "bytes", ((now("rgs_disk_free_bytes"), "{{instance}} {{folder}}"),)),
         ),
     ),
     "tables": (

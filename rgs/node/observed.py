@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from rgs.adapters.grpc.peer import Peer, PeerCall
@@ -16,6 +17,7 @@ from rgs.core.clock import Clock, TrustedClock
 from rgs.core.times import format_time, parse_time
 from rgs.node.background import Background
 from rgs.node.config import Config
+from rgs.node.disks import free_bytes
 from rgs.node.expiries import Expiries
 from rgs.node.files import FileRefusedError
 from rgs.node.keyring import load_bundle, node_key_in_force
@@ -134,6 +136,7 @@ class Observed:
             returns=services.monitoring.measured,
             entries=lambda: newest_entries(config),
             witnesses=WitnessAges(config=config, clock=self._clock).read,
+            disks=partial(free_bytes, config),
             key_ms=lambda: parse_time(node_key_in_force(load_bundle(config), config.node, None).time),
         )
         return process, store

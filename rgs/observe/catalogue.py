@@ -38,6 +38,7 @@ LABELS: Final = {
     "role": "its role",
     "version": "the version of the software",
     "node": "the setting `node`",
+    "folder": "what a server writes there: `translog`, `log`, `reconciliation`, or `store` for a store that is a file",
 }
 
 
@@ -131,6 +132,7 @@ METRICS: Final = (
     # the node: what one of its processes reads for all
     _of_node("rgs_store_up", "1 if the store answered this scrape."),
     _of_node("rgs_store_read_seconds", "How long it took to read the metrics of the store, in seconds."),
+    _of_node("rgs_disk_free_bytes", "Room on the disk of the folder.", "folder"),
     _of_node("rgs_certificate_days_left", "Days until the certificate ends.", "certificate"),
     _of_node("rgs_node_key_days", "Days since this node's key was signed; it has no end of its own."),
     # the store
@@ -150,6 +152,17 @@ METRICS: Final = (
     _of_store("rgs_report_held_oldest_seconds", "How long the oldest of them has been held."),
     _of_store("rgs_instances_alive", "RNG instances that have not ended."),
     _of_store("rgs_instances_lapsed", "Of these, those whose lease has ended and that nobody has declared lost yet."),
+    _of_store("rgs_database_waits_for_standby", "1 if a commit is reported only when a standby has it."),
+    _of_store("rgs_database_standbys", "Standbys that are connected."),
+    _of_store("rgs_database_standbys_sync", "Of these, those that a commit waits for."),
+    _of_store("rgs_database_replay_lag_seconds", "How far behind the slowest standby is."),
+    _of_store("rgs_database_oldest_transaction_seconds", "How long the oldest transaction has run, of any program."),
+    _of_store("rgs_database_bytes", "Size of the database."),
+    _of_store("rgs_database_connections", "Connections of clients to the database server."),
+    _of_store("rgs_database_connections_max", "How many it takes."),
+    _of_store("rgs_database_archives", "1 if the database keeps an archive of its changes."),
+    _of_store("rgs_database_archive_failures_total", "Attempts to archive that failed.", kind=Kind.COUNTER),
+    _of_store("rgs_database_archive_failing", "1 while the newest attempt to archive failed."),
     _of_store("rgs_return_rounds", "Rounds that the monitoring of returns has counted.", "game"),
     _of_store("rgs_return_alarm", "1 while the figure is out of its band.", "game", "figure", "series"),
     _of_store("rgs_tables", "Tables.", "state"),

@@ -28,6 +28,7 @@ from rgs.store.changes import (
     SwitchOff,
     VoidProposal,
 )
+from rgs.store.condition import ConditionReads
 from rgs.store.counts import CountReads
 from rgs.store.finals import FinalsReads
 from rgs.store.free_bets import FreeBetReads
@@ -165,7 +166,7 @@ def _statement_from(row: Any) -> StatementRow:
 
 class StoreReads(
     CountReads, FinalsReads, FreeBetReads, HistoryReads, LaunchReads, OutboxReads, ReturnsReads, SupportReads,
-    TableReads,
+    ConditionReads, TableReads,
 ):  # fmt: skip
     """What may be read, beside a server too (`open_reads`): the queries, once for both databases. StoreError where the
     database does not answer.

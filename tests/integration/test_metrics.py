@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import ssl
 import time
 from contextlib import closing
@@ -23,6 +24,7 @@ from rgs.node.metrics.workers import answering, scrape_workers
 from rgs.node.pki import issue_client, make_development_ca
 from rgs.observe.catalogue import BY_NAME, LABELS, METRICS
 from rgs.service.callers import Role
+from rgs.store.address import PostgresAddress
 from tests.support.api.client import ANTE_MINOR, ApiClient, refused
 from tests.support.api.harness import ApiHarness, entropy, serving
 
@@ -113,6 +115,24 @@ async def test_totals_stay_when_a_day_ends_and_the_server_starts_again(tmp_path:
         await harness.restart()
         found = values((await get(harness.server.metrics_port, token=""))[1])
         assert found["rgs_rounds_total", "EUR", "uth-solo"] == 1
+
+
+async def test_what_a_database_and_the_disks_say(tmp_path: Path, database: PostgresAddress) -> None:
+    async with serving(tmp_path, database, metrics_listen="127.0.0.1:0") as harness:
+        found = values((await get(harness.server.metrics_port, token=""))[1])
+        assert found["rgs_database_standbys_sync",] == found["rgs_database_waits_for_standby",] == 0
+        assert 2 <= found["rgs_database_connections",] <= found["rgs_database_connections_max",]
+        assert found["rgs_database_bytes",] > 1_000_000
+        assert found["rgs_database_archive_failing",] == found["rgs_database_archives",] == 0
+        assert {name[1] for name in found if name[0] == "rgs_disk_free_bytes"} == {"translog", "log", "reconciliation"}
+        assert found["rgs_disk_free_bytes", "log"] == pytest.approx(shutil.disk_usage(tmp_path).free, rel=0.1)
+
+
+async def test_a_store_that_is_a_file_has_a_disk_and_no_database(tmp_path: Path) -> None:
+    async with serving(tmp_path, metrics_listen="127.0.0.1:0") as harness:
+        found = values((await get(harness.server.metrics_port, token=""))[1])
+        assert not [name for name in found if name[0].startswith("rgs_database_")]
+        assert ("rgs_disk_free_bytes", "store") in found
 
 
 async def test_who_may_read_them(tmp_path: Path) -> None:

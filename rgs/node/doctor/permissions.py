@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rgs.node.config import CONFIG_FILE
+from rgs.node.disks import free_bytes, nearest, written
 from rgs.node.doctor.findings import Finding, Home, fine, found
 
 PERMISSIONS: Final = "permissions"
@@ -91,17 +92,12 @@ def _check_folders(home: Home) -> Iterator[Finding]:
                 value=f"{mode:04o}",
                 limit="no write for others",
             )
-    written = [config.home, config.translog, config.log.parent]
+    used = [config.home, config.translog, config.log.parent]
     if isinstance(config.store, Path):
-        written.append(config.store.parent)
-    for folder in sorted({_nearest(path) for path in written}):
+        used.append(config.store.parent)
+    for folder in sorted({nearest(path) for path in used}):
         if not os.access(folder, os.W_OK | os.X_OK):
             yield found(PERMISSIONS, "NOT_WRITABLE", f"this user cannot write to {folder}", value=f"uid {os.getuid()}")
-
-
-def _nearest(path: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
-    return next(one for one in (path, *path.parents) if one.is_dir())
 
 
 # --- disks ----------------------------------------------------------------------------------------------------------
@@ -109,19 +105,13 @@ def _nearest(path: Path) -> Path:
 
 def check_disks(home: Home) -> Iterator[Finding]:
     """Room and kind of the file systems that the server writes to."""
-    config = home.config
-    lasting = {"translog": config.translog}
-    if isinstance(config.store, Path):
-        lasting["store"] = config.store.parent
-    every = {**lasting, "log": config.log.parent, "reconciliation": config.reconciliation}
     before = 0
-    for name, path in every.items():
-        folder = _nearest(path)
-        for finding in _check_disk(name, folder, is_lasting=name in lasting):
+    for name, folder in written(home.config).items():
+        for finding in _check_disk(name, folder, is_lasting=name in {"translog", "store"}):
             before += 1
             yield finding
     if not before:
-        least = min(shutil.disk_usage(_nearest(path)).free for path in every.values())
+        least = min(free_bytes(home.config).values())
         yield fine(DISK, f"{least / GIB:.1f} GiB are free, or more")
 
 

@@ -32,7 +32,7 @@ Sums = dict[tuple[str, str], list[int]]
 @dataclass(kw_only=True, eq=False, repr=False)
 class StoreSamples:
     """Reads them. `returns` gives what is measured, `entries` the entries of the log's newest shard, `witnesses` for
-    how many seconds each has not cosigned, `key_ms` when the node's key was signed.
+    how many seconds each has not cosigned, `key_ms` when the node's key was signed, `disks` the room of each folder.
     """
 
     store: Store
@@ -43,6 +43,7 @@ class StoreSamples:
     entries: Callable[[], int]
     witnesses: Callable[[], dict[str, float]]
     key_ms: Callable[[], int]
+    disks: Callable[[], dict[str, int]]
 
     _kept: list[Sample] = field(default_factory=list, init=False)
     _kept_ms: int | None = field(default=None, init=False)
@@ -89,6 +90,7 @@ class StoreSamples:
             found.add("rgs_tables", count, state)
         due_ms = await self.store.oldest_due_ms()
         found.add("rgs_table_overdue_seconds", _age_s(await self.store.clock_ms() or now_ms, due_ms))
+        await self._read_database(found)
         for party in await self.expiries.allowed():
             days = ((party.last_ms or 0) - now_ms) / DAY_MS
             found.add("rgs_party_certificate_days_left", days, party.role, party.party)
@@ -106,6 +108,23 @@ class StoreSamples:
         for operator in operators:
             _add(sums, await self.store.game_totals(operator, yesterday, LAST_DAY))
         return sums
+
+    async def _read_database(self, found: Samples) -> None:
+        condition = await self.store.condition()
+        if condition is None:
+            return
+        if condition.is_whole:
+            found.add("rgs_database_waits_for_standby", condition.waits_for_standby)
+            found.add("rgs_database_standbys", condition.standbys)
+            found.add("rgs_database_standbys_sync", condition.standbys_sync)
+            found.add("rgs_database_replay_lag_seconds", condition.replay_lag_s)
+            found.add("rgs_database_oldest_transaction_seconds", condition.oldest_transaction_s)
+        found.add("rgs_database_bytes", condition.bytes)
+        found.add("rgs_database_connections", condition.connections)
+        found.add("rgs_database_connections_max", condition.connections_max)
+        found.add("rgs_database_archives", condition.archives)
+        found.add("rgs_database_archive_failures_total", condition.archive_failures)
+        found.add("rgs_database_archive_failing", condition.archive_failing)
 
     async def _read_outbox(self, found: Samples, now_ms: int) -> None:
         waiting: dict[str, tuple[int, int]] = {}
@@ -147,6 +166,8 @@ class StoreSamples:
             found.add("rgs_witness_age_seconds", age_s, witness)
         for name, last_ms in self.expiries.ends_ms.items():
             found.add("rgs_certificate_days_left", (last_ms - now_ms) / DAY_MS, name)
+        for folder, free in self.disks().items():
+            found.add("rgs_disk_free_bytes", free, folder)
         found.add("rgs_node_key_days", (now_ms - self.key_ms()) / DAY_MS)
 
 

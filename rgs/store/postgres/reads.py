@@ -14,6 +14,7 @@ import asyncpg
 
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
+from rgs.store.condition import CONDITION, Condition
 from rgs.store.interface import StoreReads
 from rgs.store.postgres.link import GAP_S, LOST, Link, connect
 from rgs.store.postgres.texts import CLOCK, CLOCK_SQL, postgres_text
@@ -46,6 +47,10 @@ class PostgresReads(StoreReads):
     async def clock_ms(self) -> int | None:
         ((reported_ms,),) = await self.ask(CLOCK)
         return int(reported_ms)
+
+    async def condition(self) -> Condition | None:
+        ((*values,),) = await self.ask(CONDITION)
+        return Condition(*values)
 
     async def ask(self, query: str, *values: Any) -> Sequence[Any]:
         """The rows of a query; StoreError if no server answers in time."""
