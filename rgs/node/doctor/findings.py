@@ -115,6 +115,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         _E, "Check address, firewall, `ca`, `certificate`, `key` and `server_name` in peers.toml."
     ),
     "WITNESS_UNREACHABLE": Kind(_W, "Check the address in the policy, the firewall and `witness_ca`."),
+    # generator
+    "GENERATOR_REFUSED": Kind(_E, "Start `rgs generator serve` of this version, for this user (docs/generator.md)."),
     # clock
     "CLOCK_NOT_KEPT": Kind(_W, "Run an NTP or NTS client: the kernel says that nothing keeps its clock."),
     "CLOCKS_DIFFER": Kind(_E, "Set the clocks of this machine and of the database right."),
