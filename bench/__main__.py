@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import draws, history, log, machine, memory, proofs, pushes, tables, windows
+from bench import draws, generators, history, log, machine, memory, proofs, pushes, tables, windows
 from bench.database import CpuSeconds, database
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table
 from bench.homes import export_lines, make_home, serving
@@ -30,6 +30,7 @@ QUICK_PARTS: Final = ("draw", "replay", "log", "play", "tables")
 MEMORY_S: Final = 120
 QUICK_MEMORY_S: Final = 20
 DRAW_BLOCK_S: Final = 0.1
+GENERATOR_DRAWS: Final = 2_000
 REPLAY_ROUNDS: Final = 200
 NOT_MEASURED: Final = """\
 Ratios are ours over the yardstick of the same repeat, smaller is better; `commit_batch_*` is better larger. Figures of
@@ -93,6 +94,8 @@ def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
     if "draw" in parts:
         emit("draws")
         figures += draws.measure(plan.repeats, block_s=DRAW_BLOCK_S * plan.pool)
+        emit("draws of a generator process")
+        figures += generators.measure(folder, plan.repeats, GENERATOR_DRAWS * plan.pool)
     if "replay" in parts:
         figures += _replay(folder / "replay", plan, emit)
     if "log" in parts:

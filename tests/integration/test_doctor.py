@@ -12,14 +12,17 @@ from unittest.mock import patch
 
 import pytest
 
+from rgs.integrity.manifest import make_manifest
 from rgs.node import keyring
 from rgs.node.clock import now_ms
 from rgs.node.doctor import checkup
 from rgs.node.doctor import store as store_checks
 from rgs.node.doctor.certificates import check_certificates
 from rgs.node.doctor.findings import KINDS, OUTSIDE, REAL_MONEY, Finding, Level, found
+from rgs.node.doctor.generator import check_generator
 from rgs.node.doctor.permissions import GIB
 from rgs.node.doctor.store import check_store
+from rgs.node.generator.wire import rng_sha256
 from rgs.node.home import ensure_home
 from rgs.node.workers import serving_alone
 from rgs.store.address import PostgresAddress
@@ -35,6 +38,7 @@ from tests.support.doctor.planting import (
     issued,
 )
 from tests.support.process.commands import Cli, secrets_of
+from tests.support.process.generator import serving_thread
 
 # --- the tests --------------------------------------------------------------------------------------------------------
 
@@ -67,6 +71,14 @@ def test_the_fault_is_found(code: str, plant: Plant, planted: Planted) -> None:
     assert (first.level, first.do) == (KINDS[code].level, KINDS[code].do)
     assert first.what
     assert PASSWORD not in repr(findings)
+
+
+def test_a_generator_process_of_this_software_is_fine(planted: Planted) -> None:
+    assert asyncio.run(gathered(check_generator(planted.home))) == [], "the embedded one needs no check"
+    planted.set('generator = "unix:g.sock"')
+    with serving_thread(planted.path / "g.sock", rng_hash=rng_sha256(make_manifest())) as reported:
+        assert [one.code for one in asyncio.run(gathered(check_generator(planted.home)))] == ["OK"]
+    assert [line.get("draws") for line in reported] == [None, 0]
 
 
 def test_every_finding_of_the_table_has_a_plant() -> None:

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench import draws, filling, history, log, memory
+from bench import draws, filling, generators, history, log, memory
 from bench.database import server_cpu_s
 from bench.disk import fdatasync_s
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table, ratio
@@ -342,6 +342,14 @@ def test_the_disk_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
 def test_draws_are_measured() -> None:
     figures = {figure.name: figure for figure in draws.measure(repeats=5, block_s=0.05)}
     assert figures["deal_draw_ratio"].unit == "ratio"
+    assert all(value > 0 for figure in figures.values() for value in figure.values)
+
+
+def test_a_generator_process_is_measured_beside_the_embedded_one(tmp_path: Path) -> None:
+    figures = {figure.name: figure for figure in generators.measure(tmp_path, REPEATS_MIN, 64)}
+    assert {name for name in figures if not name.endswith(("_us_1", "_us_32"))} == {
+        f"deal_process_{what}_ratio_{callers}" for what in ("time", "server_cpu", "all_cpu") for callers in (1, 32)
+    }
     assert all(value > 0 for figure in figures.values() for value in figure.values)
 
 

@@ -34,7 +34,8 @@ from tools.wheel import build
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = (DEPLOY / "kubernetes" / "rgs.yaml").read_text("utf-8")
-UNITS = sorted((DEPLOY / "systemd").iterdir())
+UNITS = sorted(path for path in (DEPLOY / "systemd").iterdir() if path.suffix != ".conf")
+GENERATOR_CONF = DEPLOY / "systemd" / "rgs-generator.conf"
 MEASURED = " ".join(FLAGS)
 LAUNCHER = "/opt/rgs/lib/python3.11/site-packages/rgs/integrity/launcher.py"
 
@@ -281,11 +282,15 @@ def test_the_sandbox_of_compose_runs_as_the_image_does() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.parametrize("with_generator", [False, True])
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: str(unit.name))
-def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path, with_generator: bool) -> None:
     for path in UNITS:  # programs that exist: `verify` looks for them
         text = re.sub(r"/opt/rgs/bin/\w+", "/bin/true", path.read_text("utf-8"))
         (tmp_path / path.name).write_text(text, "utf-8")
+    if with_generator:
+        (tmp_path / "rgs@.service.d").mkdir()
+        shutil.copy(GENERATOR_CONF, tmp_path / "rgs@.service.d")
     done = subprocess.run(
         [shutil.which("systemd-analyze") or "", "verify", "--man=no", str(tmp_path / unit.name)],
         capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin", "SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
@@ -316,6 +321,29 @@ def test_the_unit_starts_measured_and_gives_up_where_the_server_does() -> None:
             text = path.read_text("utf-8")
             assert {"NoNewPrivileges=yes", "ProtectSystem=strict", "UMask=0077"} <= set(text.splitlines()), path.name
             assert "not started by systemd in this project's tests" in text.replace("\n# ", " ")
+
+
+def test_the_generator_process_starts_measured_without_a_network_and_for_its_servers_user_alone() -> None:
+    unit = (DEPLOY / "systemd" / "rgs-generator.service").read_text("utf-8")
+    server = (DEPLOY / "systemd" / "rgs@.service").read_text("utf-8")
+    lines = unit.splitlines()
+    (user,) = re.findall(r"^User=(\S+)$", server, re.MULTILINE)
+    (own,) = re.findall(r"^User=(\S+)$", unit, re.MULTILINE)
+    (socket,) = re.findall(r"--socket (\S+)", unit)
+    launched = f"ExecStart=/opt/rgs/bin/python {MEASURED} {LAUNCHER} generator serve --socket {socket} --user {user}"
+    assert launched in lines
+    assert own != user, "a user of its own"
+    assert socket == f"/run/{own}/generator.sock"
+    assert f"RuntimeDirectory={own}" in lines
+    assert {
+        *("PrivateNetwork=yes", "RestrictAddressFamilies=AF_UNIX", "SystemCallFilter=@system-service", "LimitCORE=0"),
+        *("CapabilityBoundingSet=", "MemoryDenyWriteExecute=yes", "RestartPreventExitStatus=2 3"),
+    } <= set(lines)
+    assert not [line for line in lines if line.startswith(("PrivateUsers", "ReadWritePaths", "Environment"))]
+    conf = GENERATOR_CONF.read_text("utf-8").splitlines()
+    assert {"Requires=rgs-generator.service", "After=rgs-generator.service", f"SupplementaryGroups={own}"} <= set(conf)
+    for text in (unit, (ROOT / "docs" / "generator.md").read_text("utf-8")):
+        assert f'generator = "unix:{socket}"' in text
 
 
 # --- the log, published -----------------------------------------------------------------------------------------------

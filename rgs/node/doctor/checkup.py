@@ -13,6 +13,7 @@ from rgs.node.clock import now_ms
 from rgs.node.config import CONFIG_FILE, load_config
 from rgs.node.doctor.certificates import CERTIFICATES, check_certificates
 from rgs.node.doctor.findings import OUTSIDE, REAL_MONEY, Finding, Home, Level, found
+from rgs.node.doctor.generator import GENERATOR, check_generator
 from rgs.node.doctor.keys import KEYS, SETTINGS, check_keys, check_settings
 from rgs.node.doctor.parties import PEERS, check_parties, check_witnesses
 from rgs.node.doctor.permissions import DISK, PERMISSIONS, check_disks, check_permissions
@@ -30,7 +31,11 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     (CLOCK, check_clock),
     (PEERS, check_witnesses),
 )
-STORE_CHECKS: Final[tuple[tuple[str, AsyncCheck], ...]] = ((STORE, check_store), (PEERS, check_parties))
+ASYNC_CHECKS: Final[tuple[tuple[str, AsyncCheck], ...]] = (
+    (GENERATOR, check_generator),
+    (STORE, check_store),
+    (PEERS, check_parties),
+)
 
 
 async def check_home(path: Path, *, development: bool = False, before_start: bool = False) -> list[Finding]:
@@ -48,7 +53,7 @@ async def check_home(path: Path, *, development: bool = False, before_start: boo
     findings: list[Finding] = []
     for name, check in CHECKS:
         findings += _run(name, partial(check, home))
-    for name, async_check in STORE_CHECKS:
+    for name, async_check in ASYNC_CHECKS:
         findings += await _run_async(name, async_check, home)
     counted = [one for one in findings if not (development and one.code in REAL_MONEY)]
     if before_start:

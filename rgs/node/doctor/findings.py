@@ -120,6 +120,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "PEER_CERTIFICATE_NOT_YET": Kind(_E, "Set the clock right, or wait until the certificate is valid."),
     "PEER_CERTIFICATE_ENDS_SOON": Kind(_W, "Ask the peer for its next authority, or issue the next certificate, now."),
     "WITNESS_UNREACHABLE": Kind(_W, "Check the address in the policy, the firewall and `witness_ca`."),
+    # generator
+    "GENERATOR_REFUSED": Kind(_E, "Start `rgs generator serve` of this version, for this user (docs/generator.md)."),
     # clock
     "CLOCK_NOT_KEPT": Kind(_W, "Run an NTP or NTS client: the kernel says that nothing keeps its clock."),
     "CLOCKS_DIFFER": Kind(_E, "Set the clocks of this machine and of the database right."),

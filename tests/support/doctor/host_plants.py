@@ -53,7 +53,7 @@ def broken_check(planted: Planted) -> Iterable[Finding]:
     def fails(_home: Home) -> Iterator[Finding]:
         raise KeyError(PASSWORD)
 
-    with patch.object(checkup, "CHECKS", (("disk", fails),)), patch.object(checkup, "STORE_CHECKS", ()):
+    with patch.object(checkup, "CHECKS", (("disk", fails),)), patch.object(checkup, "ASYNC_CHECKS", ()):
         return asyncio.run(checkup.check_home(planted.path))
 
 

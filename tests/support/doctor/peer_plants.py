@@ -18,6 +18,7 @@ from rgs.node.clock import now_ms
 from rgs.node.doctor import parties
 from rgs.node.doctor import store as store_checks
 from rgs.node.doctor.findings import Finding
+from rgs.node.doctor.generator import check_generator
 from rgs.node.doctor.store import check_clock, check_durability
 from rgs.service.callers import Role
 from rgs.store.durability import Durability
@@ -27,11 +28,13 @@ from tests.support.doctor.planting import (
     DAY_MS,
     PASSWORD,
     Planted,
+    gathered,
     party_findings,
     plants,
     policy,
     store_findings,
 )
+from tests.support.process.generator import serving_thread
 
 # --- allow-list and peers ---------------------------------------------------------------------------------------------
 
@@ -58,6 +61,19 @@ def ended_party(_planted: Planted) -> Iterable[Finding]:
 @plants("PARTY_ENDS_SOON")
 def ending_party(_planted: Planted) -> Iterable[Finding]:
     return parties.check_allowed([row(Role.ADMIN, "anna", now_ms() + 29 * DAY_MS)], now_ms())
+
+
+@plants("GENERATOR_REFUSED")
+def no_generator_process(planted: Planted) -> Iterable[Finding]:
+    planted.set('generator = "unix:none.sock"')
+    return asyncio.run(gathered(check_generator(planted.home)))
+
+
+@plants("GENERATOR_REFUSED")
+def generator_process_of_other_software(planted: Planted) -> Iterable[Finding]:
+    planted.set('generator = "unix:g.sock"')
+    with serving_thread(planted.path / "g.sock", rng_hash=b"o" * 32):
+        return asyncio.run(gathered(check_generator(planted.home)))
 
 
 @plants("PEERS_REFUSED")

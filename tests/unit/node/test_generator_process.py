@@ -32,6 +32,7 @@ from rng.errors import EntropyError, GeneratorFailedError, RngError, SelfTestErr
 from rng.generator import Draw, Generator, LifeEvent
 from rng.shuffle import transcript_to_deck
 from tests.support.process.generator import RNG_HASH, Reported, answers_at, lying, serving_thread
+from tests.unit.test_imports_counted import imported
 
 NAME = "node-1-b1-w0"
 
@@ -404,3 +405,14 @@ async def test_no_byte_of_a_draw_is_in_a_report_a_repr_or_an_error(
         for form in (draw.transcript[:6].hex(), repr(draw.transcript[:6]), repr(list(draw.transcript[:6]))):
             assert form not in said
     assert {name for line in reported for name in line} == {"event", "instance", "reason", "draws"}
+
+
+def test_the_process_imports_the_standard_library_and_a_few_of_our_modules() -> None:
+    """What is in the process with the generator: no library, no store, no network protocol."""
+    modules = imported("import rgs.cli, rgs.cli.generator")
+    assert {name.partition(".")[0] for name in modules} == {"rgs", "rng"}
+    allowed = ("rgs.cli", "rgs.core.errors", "rgs.core.tlog.errors", "rgs.integrity", "rgs.node.generator")
+    packages = {"rgs", "rgs.core", "rgs.core.tlog", "rgs.node", "rgs.node.parts"}
+    others = [name for name in modules if name.startswith("rgs") and name not in packages]
+    assert [name for name in others if not name.startswith(allowed)] == []
+    assert len(modules) < 40
