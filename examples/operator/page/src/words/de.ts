@@ -46,7 +46,7 @@ const de: Record<Key, string> = {
   "nav.sound_on": "Ton an",
   "nav.sound_off": "Ton aus",
   "nav.cash_out": "Auszahlen",
-  "nav.return": "Zurück zum Anbieter",
+  "nav.return": "Zum Anbieter",
   "nav.sign_out": "Abmelden",
   "dialog.close": "Schliessen",
 

@@ -46,7 +46,7 @@ const it: Record<Key, string> = {
   "nav.sound_on": "Audio attivo",
   "nav.sound_off": "Audio disattivo",
   "nav.cash_out": "Incassa",
-  "nav.return": "Torna al sito dell'operatore",
+  "nav.return": "All'operatore",
   "nav.sign_out": "Esci",
   "dialog.close": "Chiudi",
 
