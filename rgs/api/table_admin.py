@@ -55,7 +55,7 @@ def _rounds(tables: TableAdmin) -> Methods:
     async def void_table_round(caller: Caller, message: pb.VoidTableRoundRequest) -> bytes:
         round_id = check_ulid(message.round_id, "round_id")
         approved, statement = await tables.void(
-            caller, message.request_id, _table_of(message), round_id, message.reason
+            caller, message.request_id, _table_of(message), round_id, message.reason, dry_run=message.dry_run
         )
         return pb.VoidTableRoundResponse(approved=approved, statement=statement).SerializeToString()
 

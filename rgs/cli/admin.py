@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs.cli.connection import with_client
-from rgs.cli.options import HOME, HomeOption, grouped, new_app, note
+from rgs.cli.options import HOME, DryRun, HomeOption, grouped, new_app, note
 from rgs.core.amounts import format_money
 from rgs.core.errors import InvalidFieldError
 from rgs.core.statements import leaf_hash
@@ -39,7 +39,6 @@ class Scope(StrEnum):
 
 Reason = Annotated[str, typer.Option(help="Why, as a code in UPPER_SNAKE.")]
 Rounds = Annotated[list[str], typer.Argument(help="Ids of rounds, 100 at most.", show_default=False)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the server check the order, and change nothing.")]
 Name = Annotated[str, typer.Option(help="Of the switch, where its scope has one.")]
 
 

@@ -21,6 +21,7 @@ from rng.entropy import EntropySource
 HomeOption = Annotated[
     Path, typer.Option("--home", envvar="RGS_HOME", help="The node's home directory.", file_okay=False)
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the server check the order, and change nothing.")]
 HOME = DEFAULT_HOME
 
 

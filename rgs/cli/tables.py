@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from rgs.cli.connection import with_client
-from rgs.cli.options import HOME, HomeOption, grouped, new_app, note
+from rgs.cli.options import HOME, DryRun, HomeOption, grouped, new_app, note
 from rgs.core.errors import FormatError
 from rgs.core.rulesets import canonical_form, hash_of, parse_document
 from rgs.core.statements import leaf_hash
@@ -185,14 +185,21 @@ def void(
     table: Table,
     round: Annotated[str, typer.Option(help="The round's id, so that no other one is meant.")],  # noqa: A002
     reason: Reason,
+    dry_run: DryRun = False,
+    *,
     connection: Connection,
 ) -> int:
     """Make the paused round of a table void: one admin proposes, another one gives the same order and approves."""
 
     def ask(client: Client) -> None:
-        request = pb.VoidTableRoundRequest(request_id=client.request_id(), table=table, round_id=round, reason=reason)
+        request = pb.VoidTableRoundRequest(
+            request_id=client.request_id(), table=table, round_id=round, reason=reason, dry_run=dry_run
+        )
         answer = client.call(client.table_admin.VoidTableRound, request)
-        done = f"round {round} is void" if answer.approved else f"proposed: round {round} waits for another admin"
+        if dry_run:
+            done = f"round {round} would be {'void' if answer.approved else 'proposed to be void'}"
+        else:
+            done = f"round {round} is void" if answer.approved else f"proposed: round {round} waits for another admin"
         _done(done, answer.statement)
 
     return _with_client(connection, ask)
@@ -279,7 +286,10 @@ def _with_client(connection: Connection, ask: Callable[[Client], None]) -> int:
 
 def _done(what: str, statement: bytes) -> None:
     print(textwrap.fill(what, LINE_MAX, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
-    print(f"  statement {leaf_hash(statement).hex()}")
+    if statement:
+        print(f"  statement {leaf_hash(statement).hex()}")
+    else:
+        note("dry run: nothing was changed")
 
 
 def _row(entry: pb.TableEntry) -> tuple[str, ...]:

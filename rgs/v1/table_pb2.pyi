@@ -1397,10 +1397,13 @@ class VoidTableRoundRequest(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     ROUND_ID_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     table: _builtins.str
     round_id: _builtins.str
     reason: _builtins.str
+    dry_run: _builtins.bool
+    """Check it all and change nothing: the answer has no statement."""
     def __init__(
         self,
         *,
@@ -1408,10 +1411,11 @@ class VoidTableRoundRequest(_message.Message):
         table: _builtins.str = ...,
         round_id: _builtins.str = ...,
         reason: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "request_id", b"request_id", "round_id", b"round_id", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "reason", b"reason", "request_id", b"request_id", "round_id", b"round_id", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1424,7 +1428,7 @@ class VoidTableRoundResponse(_message.Message):
     APPROVED_FIELD_NUMBER: _builtins.int
     STATEMENT_FIELD_NUMBER: _builtins.int
     approved: _builtins.bool
-    """Whether the round is void now; else the call was the proposal."""
+    """Whether the round is void now; else the call was the proposal. Of a dry run: what it would be."""
     statement: _builtins.bytes
     """The event of the proposal, or the table_final."""
     def __init__(

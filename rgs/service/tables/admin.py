@@ -260,17 +260,20 @@ class TableAdmin(TableOrders):
     # --- voids ----------------------------------------------------------------------------------------------------
 
     async def void(
-        self, caller: Caller, request_id: str, table_id: str, round_id: str, reason: str
+        self, caller: Caller, request_id: str, table_id: str, round_id: str, reason: str, *, dry_run: bool = False
     ) -> tuple[bool, bytes]:
         """The first admin's call proposes, another one's approves: then the paused round is void.
 
-        Returns whether it is, and the event of the proposal or the `table_final`.
+        Returns whether it is, and the event of the proposal or the `table_final`. A dry run makes the same change and
+        does not commit it.
 
         The dealer then gives every stake back. TableStateError outside a round, and after its last window.
         """
         check_code(reason, "reason")
         check_ulid(round_id, "round_id")
         order = admin_order(caller, "VoidTableRound", request_id, table=table_id, round_id=round_id, reason=reason)
+        if dry_run:
+            return (await self._voided(order, table_id, round_id, reason, dry_run=True)).answer is not None, b""
 
         def log(reply: Reply) -> None:
             event = "round_void" if reply.body == _VOID else "void_proposed"
@@ -280,11 +283,14 @@ class TableAdmin(TableOrders):
         reply = await self.done(order, partial(self._voided, order, table_id, round_id, reason), log)
         return reply.body == _VOID, reply.envelope
 
-    async def _voided(self, order: Order, table_id: str, round_id: str, reason: str) -> Change:
+    async def _voided(
+        self, order: Order, table_id: str, round_id: str, reason: str, *, dry_run: bool = False
+    ) -> Change:
         row, now_ms = await self._paused(table_id, round_id)
         await self._verify_reason(row, reason)
         party, proposal = order.caller.party, await self.store.void_proposal(round_id)
-        now_ms = max(now_ms, await self.verify_admin(party))
+        if not dry_run:  # it signs what is not signed yet of the allow-list
+            now_ms = max(now_ms, await self.verify_admin(party))
         if proposal is None or (proposal.party == party and proposal.reason != reason):
             return self._proposed(row, party, reason, now_ms)
         if proposal.party == party:

@@ -58,7 +58,7 @@ ORDERED = [
     (pb.CancelBetsRequest(request_id=R, table=TABLE, reason="BROKEN"), ("cancel", (R, TABLE, "BROKEN"))),
     (
         pb.VoidTableRoundRequest(request_id=R, table=TABLE, round_id=ROUND_ID, reason="CARDS_SHOWN"),
-        ("void", (R, TABLE, ROUND_ID, "CARDS_SHOWN")),
+        ("void", (R, TABLE, ROUND_ID, "CARDS_SHOWN", False)),
     ),
     (
         pb.BarPlayerRequest(request_id=R, table=TABLE, operator="op1", player="p", barred=True, reason="RUDE"),
@@ -112,6 +112,8 @@ async def test_what_admins_order() -> None:
         assert (configured.table.table, configured.table.boxes) == (entry().config.id, 7)
         assert (await served.admin().VoidTableRound(ORDERED[5][0])).approved
         served.doubles.calls.clear()
+        await served.admin().VoidTableRound(pb.VoidTableRoundRequest(table=TABLE, round_id=ROUND_ID, dry_run=True))
+        assert came(served)[2] == ("", TABLE, ROUND_ID, "", True)
         # An operator may bar players, and nothing else.
         await served.admin("op1").BarPlayer(ORDERED[6][0])
         assert came(served)[:2] == ("bar", "op1")

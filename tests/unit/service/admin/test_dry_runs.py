@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from rgs.core.errors import RoundNotPausedError, SecondAdminError
 from rgs.core.rounds import RoundStatus
+from rgs.core.tables.machine import State
+from rgs.service.callers import Caller
 from tests.support.service.admins import AdminOf
 from tests.support.service.harness import ServiceHarness
 from tests.support.service.oracles import stored_statements
 from tests.support.service.player import Player
+from tests.support.service.table_orders import betting
+from tests.support.service.tables import ADMIN, SECOND_ADMIN
 
 
 async def test_voids(harness: ServiceHarness, anna: Player) -> None:
@@ -58,3 +67,32 @@ async def test_a_switch(harness: ServiceHarness) -> None:
     assert reply.envelope == b""
     assert (harness.services.admin.switches(), len(stored_statements(harness.folder))) == ((), before)
     assert await harness.store.answer("admin-1", "SetSwitch", order.request_id) is None
+
+
+async def test_a_void_of_a_table(harness: ServiceHarness) -> None:
+    evening, _ = await betting(harness, "player-1", "player-2")
+    await evening.until(State.DECIDING)
+    admin, table_id = harness.tables.admin, evening.config.id
+
+    async def tried(caller: Caller, *, dry_run: bool) -> tuple[bool, bool]:
+        """Whether it is or would be void, and whether anything was signed."""
+        row = await evening.row()
+        where: Any = (harness.request_id(), table_id, row.table.round_id, "DISPLAY_FAULT")
+        before = len(stored_statements(harness.folder))
+        is_void, envelope = await admin.void(caller, *where, dry_run=dry_run)
+        assert (await evening.row() == row) is (dry_run or not is_void)
+        assert (await harness.store.answer(caller.party, "VoidTableRound", where[0]) is None) is dry_run
+        assert bool(envelope) is not dry_run
+        return is_void, len(stored_statements(harness.folder)) > before
+
+    with pytest.raises(RoundNotPausedError):
+        await tried(ADMIN, dry_run=True)
+    await admin.pause(ADMIN, harness.request_id(), table_id, "DISPLAY_FAULT")
+    assert await tried(ADMIN, dry_run=True) == (False, False)
+    assert await tried(SECOND_ADMIN, dry_run=True) == (False, False), "the dry run before has proposed nothing"
+    assert await tried(ADMIN, dry_run=False) == (False, True)
+    with pytest.raises(SecondAdminError):
+        await tried(ADMIN, dry_run=True)
+    assert await tried(SECOND_ADMIN, dry_run=True) == (True, False)
+    assert await evening.state() is State.PAUSED
+    assert await tried(SECOND_ADMIN, dry_run=False) == (True, True)
