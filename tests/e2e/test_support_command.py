@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
+import sys
 import time
 from collections.abc import Iterator
 from subprocess import CompletedProcess
@@ -14,6 +16,7 @@ from rgs.node.config import load_config
 from rgs.v1 import common_pb2, play_pb2, session_pb2
 from rgs.v1.audit_pb2 import GetStatementRequest
 from tests.support.process.served import PARTY, Served, rgs, rgs_here, serving
+from tests.unit.test_imports_counted import RUN, verify_counted
 
 EVENT = re.compile(r"  statement ([0-9a-f]{64})\n")
 
@@ -114,6 +117,18 @@ def test_a_session_and_a_round_in_words(served: Served, played: dict[str, str]) 
     assert not set(played["cards"].split()) & set(re.findall(r"\b[2-9TJQKA][shdc]\b", in_play))
     assert support(served, "round", played["ended"], party="other-desk").returncode == 1
     assert played["ended"] in support(served, "rounds", "berta").stdout
+
+
+@pytest.mark.usefixtures("played")
+def test_what_a_lookup_costs(served: Served) -> None:
+    """Gated by the modules that it imports, which are nearly all that it costs. The CPU is printed: `pytest -s`."""
+    call = ["support", "find", "berta", "--home", str(served.home), "--server", served.address, "--party", "desk"]
+    verify_counted("rgs support find", RUN.format(call))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert rgs(*call).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    sys.stdout.write(f"\nrgs support find: {cpu_s:.2f} s of CPU, the interpreter's start in it\n")
 
 
 def test_two_admins_void_a_round_after_dry_runs(served: Served, played: dict[str, str]) -> None:
