@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any, Final
 
-from certification.chunks import LogChunk, VerifiedChunk, named_keys
+from certification.chunks import LogChunk, VerifiedChunk, named_keys, verify_chunk
 from certification.cosigned import CosignedCheckpoints, of_document
-from certification.engines import Engine, started, verified
+from certification.engines import ALONE, Engine, EngineChoice, answered, started
 from certification.findings import AuditFindings
 from certification.kept_files import verify_artifacts
 from certification.memory import format_replay, parse_replay
@@ -102,10 +102,8 @@ class Auditor:
     """The witnesses of the policy that belong to the operator of the RGS."""
     notes: Sequence[bytes] = ()
     """Checkpoints that the auditor brings, cosigned by outside witnesses."""
-    engine: str = "process"
-    """Where signatures are verified, one of ENGINES; `cluster` is its address, `workers` those of the pool."""
-    cluster: str | None = None
-    workers: int = 1
+    engine: EngineChoice = ALONE
+    """Where signatures are verified."""
     now_s: int | None = None
     """The auditor's clock; None: cosignatures are not compared with it."""
     whole: bool = False
@@ -268,7 +266,7 @@ class _LogRun:
         saved = before
         try:
             with self._engine() as engine:
-                for chunk, found in verified(self._chunks(), engine):
+                for chunk, found in answered(self._chunks(), engine):
                     audit.cpu_s += 0.0 if engine.is_here else found.cpu_s
                     for fault in self._take(chunk, found):
                         is_sound = False
@@ -311,9 +309,9 @@ class _LogRun:
 
     # --- entries ---
 
-    def _engine(self) -> AbstractContextManager[Engine]:
-        auditor, new = self.auditor, self.checkpoint.size - self._tree.size
-        return started(auditor.engine, auditor.workers if new > FEW else 1, auditor.cluster)
+    def _engine(self) -> AbstractContextManager[Engine[LogChunk, VerifiedChunk]]:
+        choice, new = self.auditor.engine, self.checkpoint.size - self._tree.size
+        return started(verify_chunk, choice if new > FEW else replace(choice, workers=1))
 
     def _chunks(self) -> Iterator[LogChunk]:
         size, at = self.checkpoint.size, self._tree.size

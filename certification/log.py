@@ -29,7 +29,7 @@ from rich.text import Text
 from certification import replay
 from certification.auditing import Auditor, LogAudit, measure_bare
 from certification.cosigned import read_notes
-from certification.engines import ENGINES, EngineError
+from certification.engines import EngineError, add_engine_options, engine_of
 from certification.log_report import document_of, render_html, rows_of
 from certification.memory import format_state, parse_state
 from certification.sources import SourceError, add_tls_options, open_source
@@ -168,9 +168,7 @@ def audit(options: argparse.Namespace, trust: Trust, rulebook: Rulebook) -> tupl
                 rulebook=rulebook,
                 own=trust.own,
                 notes=read_notes(options.witnessed, trust.policy, trust.own),
-                engine=options.engine,
-                cluster=options.cluster,
-                workers=options.workers,
+                engine=engine_of(options),
                 now_s=now_s,
                 save=file.save_part,
                 advance=lambda read, size: bar.update(task, completed=read, total=size),
@@ -206,11 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_rules_options(parser)
     parser.add_argument("--now", metavar="TIME", help="2026-11-21T22:30:00.000Z; by default this machine's")
     parser.add_argument("--whole", action="store_true", help="read everything again, also what was verified before")
-    parser.add_argument("--engine", choices=ENGINES, default="process", help="where signatures are verified")
-    parser.add_argument(
-        "--workers", type=replay.whole_number(1), default=os.cpu_count() or 1, help="processes (1: this one alone)"
-    )
-    parser.add_argument("--cluster", metavar="ADDRESS", help="of the Ray or Dask cluster that is there already")
+    add_engine_options(parser, "signatures are verified")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
     add_tls_options(parser)

@@ -1,8 +1,9 @@
-"""`certify simulate RULESET --rounds N [--seed HEX] [--workers N] [--z Z]`: plays rounds through the code that the
-server runs, and compares them with the exact figures.
+"""`certify simulate RULESET --rounds N [--seed HEX] [--z Z] [--engine process|ray|dask] [--cluster ADDRESS]
+[--workers N]`: plays rounds through the code that the server runs, and compares them with the exact figures.
 
-Every deck comes from the production generator, reseeded from the operating system before each draw. With `--seed` it
-comes from its Hash_DRBG alone, so that a run can be repeated. The transcript becomes a deck as an auditor makes it. The
+Every deck comes from the production generator, reseeded from the operating system before each draw: on a cluster that
+is the one of the machine that plays, and the report says so. With `--seed` it comes from its Hash_DRBG alone, so that a
+run can be repeated, and says the same with every engine. The transcript becomes a deck as an auditor makes it. The
 player sees what `view` shows, plays best for the main bets and places every side bet. `deal`, `apply` and `settle` do
 the rest.
 
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from certification.processes import ProcessLostError, over
+from certification.engines import ALONE, EngineChoice, add_engine_options, engine_of, over
 from certification.replay import refused, whole_number
 from certification.rtp.certificate import Enumerated
 from certification.rtp.returns import ACTION_WORDS, Moments, action_frequencies, bet_moments, side_moments
@@ -130,15 +131,15 @@ def simulate(
     rounds: int,
     *,
     seed: bytes | None = None,
-    workers: int = 1,
+    engine: EngineChoice = ALONE,
     reported: Callable[[int], None] = lambda _: None,
 ) -> SimulationTally:
-    """Play the rounds, in processes of their own if there is more than one worker; the same seed, the same sums."""
+    """Play the rounds, wherever the engine works; the same seed, the same sums. EngineError."""
     chunks = [
         RoundChunk(number, min(_CHUNK, rounds - start), seed) for number, start in enumerate(range(0, rounds, _CHUNK))
     ]
     total = SimulationTally(0, 0, Counter(), Counter())
-    for tally in over(partial(play_chunk, decisions), chunks, workers):
+    for tally in over(partial(play_chunk, decisions), chunks, engine):
         total.ante_minor = tally.ante_minor
         total.add(tally)
         reported(total.rounds)
@@ -172,6 +173,7 @@ def _compared(name: str, exact: Moments, measured: Fraction, rounds: int) -> Fig
 def main(argv: Sequence[str] | None = None) -> int:
     """Play, compare and tell; the exit status."""
     arguments = _parser().parse_args(argv)
+    engine = engine_of(arguments)
     try:
         ruleset = load_ruleset(arguments.ruleset)
         enumerated = Enumerated(ruleset)
@@ -182,13 +184,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             Decisions.of(enumerated.play),
             arguments.rounds,
             seed=arguments.seed,
-            workers=arguments.workers,
+            engine=engine,
             reported=lambda done: progress.show("rounds", done, arguments.rounds),
         )
-    except ProcessLostError as error:
+    except OSError as error:  # the engine
         return refused("simulate", error)
     comparisons = compare(ruleset, enumerated, tally)
-    source = f"seed {arguments.seed.hex()}" if arguments.seed else "the production generator"
+    source = f"seed {arguments.seed.hex()}" if arguments.seed else f"the production generator {engine.place}".strip()
     sys.stdout.write(f"{ruleset.id}: {tally.rounds:,} rounds, decks from {source}\n")
     sys.stdout.write(f"{'':<10}{'exact':>12}{'measured':>12}{'z':>8}\n")
     sys.stdout.writelines(
@@ -208,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("ruleset", metavar="RULESET")
     parser.add_argument("--rounds", type=whole_number(1, 10**12), default=100_000, metavar="N")
     parser.add_argument("--seed", type=bytes.fromhex, metavar="HEX", help="for a run that can be repeated")
-    parser.add_argument("--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="processes")
+    add_engine_options(parser, "rounds are played")
     parser.add_argument("--z", type=_errors, default=_Z, metavar="Z", help="standard errors that are allowed")
     return parser
 

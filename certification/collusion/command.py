@@ -26,8 +26,7 @@ from certification.collusion.worth import Mean, Worth, verify_boxes, worth_of
 from certification.monitor import PlaceError
 from certification.processes import ProcessLostError, over
 from certification.replay import refused, whole_number
-from certification.rtp.enumeration import boards_of, play
-from certification.rtp.payments import payments_of
+from certification.rtp.enumeration import Game, play
 from certification.rtp.strategy import Strategy
 from certification.statistics import progress
 from rgs.core.errors import RgsError
@@ -93,9 +92,8 @@ def _worth(arguments: argparse.Namespace) -> int:
     known = ruleset.max_seats - 1 if arguments.known is None else arguments.known
     if known >= ruleset.max_seats:
         raise PlaceError(f"--known {known}: {ruleset.id} has {ruleset.max_seats} boxes, name at most one less")
-    payments = payments_of(ruleset)
     found = worth_of(
-        play(payments, boards_of(payments)),
+        play(Game(ruleset)),
         known,
         arguments.deals,
         arguments.seed,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from certification.dossier.work import ROOT, Result, not_run
+from certification.engines import EngineChoice
 from certification.statistics import programs
 from certification.statistics.battery import battery, planting
 from certification.statistics.battery.command import document_of
@@ -136,7 +137,7 @@ _READ: Final = 1 << 16
 def run_battery(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """The battery on so many decks, with the repeat that the rule may call for."""
     source, decks, alpha = source_of(parameters), parameters["decks"], parameters["alpha"]
-    verdict = battery.run_battery(source, decks, alpha, workers=workers_of(parameters), reported=reported)
+    verdict = battery.run_battery(source, decks, alpha, engine=engine_of(parameters), reported=reported)
     document = document_of(verdict)
     run = verdict.runs[-1]
     p_values = sorted(result.p for result in run.results if result.p is not None)
@@ -151,7 +152,7 @@ def run_battery(parameters: Mapping[str, Any], reported: Reported) -> Result:
 def run_replicates(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """Whether the p-values of continuous tests are uniform over independent samples."""
     sizes = (parameters[name] for name in ("replicates", "decks", "alpha"))
-    second = battery.replicate(source_of(parameters), *sizes, workers=workers_of(parameters), reported=reported)
+    second = battery.replicate(source_of(parameters), *sizes, engine=engine_of(parameters), reported=reported)
     rejected = len(second.rejected)
     return {
         "verdict": second.word,
@@ -163,7 +164,7 @@ def run_replicates(parameters: Mapping[str, Any], reported: Reported) -> Result:
 
 def run_defects(parameters: Mapping[str, Any], reported: Reported) -> Result:
     """Every planted defect through the battery."""
-    plantings = planting.plant(parameters["which"], workers=workers_of(parameters), reported=reported)
+    plantings = planting.plant(parameters["which"], engine=engine_of(parameters), reported=reported)
     caught = sum(row.is_caught for row in plantings)
     return {**planting.document(plantings), "reported": f"{caught} of {len(plantings)} planted defects caught"}
 
@@ -234,6 +235,6 @@ def run_programs(parameters: Mapping[str, Any], reported: Reported) -> Result:
     return {**document, "reported": reported_words, "megabytes": megabytes}
 
 
-def workers_of(parameters: Mapping[str, Any]) -> int:
-    """How many processes: 0 is as many as there are cores."""
-    return int(parameters["workers"]) or os.cpu_count() or 1
+def engine_of(parameters: Mapping[str, Any]) -> EngineChoice:
+    """So many processes here: 0 is as many as there are cores."""
+    return EngineChoice(workers=int(parameters["workers"]) or os.cpu_count() or 1)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from certification.dossier.chance import workers_of
+from certification.dossier.chance import engine_of
 from certification.dossier.work import ROOT, Result, not_run
 from certification.rtp.certificate import Enumerated, certificate, format_certified_returns
 from certification.rtp.command import DIRECTORY
@@ -119,7 +119,7 @@ def run_simulation(parameters: Mapping[str, Any], reported: Reported) -> Result:
         Decisions.of(enumerated.play),
         rounds,
         seed=bytes.fromhex(seed) if seed else None,
-        workers=workers_of(parameters),
+        engine=engine_of(parameters),
         reported=lambda done: reported("rounds", done, rounds),
     )
     bets = len(enumerated.payments.main) + 2  # the bet decided on and the side bet; actions come behind them

@@ -48,17 +48,22 @@ class EnumerationError(RuntimeError):
 class Enumerated:
     """A ruleset enumerated for the player who plays the main bets best: its play, without the values, and its deals."""
 
-    def __init__(self, ruleset: Ruleset, *, exactly_two: bool = False) -> None:
+    def __init__(
+        self, ruleset: Ruleset, *, exactly_two: bool = False, engine: enumeration.PartEngine | None = None
+    ) -> None:
+        """`engine` works on the flops; without one this process does. EngineError."""
         self.payments = payments_of(ruleset)
-        best = enumeration.play(self.payments, enumeration.boards_of(self.payments, exactly_two=exactly_two))
-        self.counts = enumeration.count(best)
+        best = enumeration.play(enumeration.Game(ruleset, exactly_two=exactly_two), engine=engine)
+        self.counts = enumeration.count(best, engine=engine)
         _verify(best, self.counts)
         self.play = replace(best, values=best.values[:0].copy())  # 160 MB that nobody asks for again
 
 
-def certificate(ruleset: Ruleset, enumerated: Enumerated | None = None) -> dict[str, Any]:
-    """Return the certificate; the enumeration of the main bets may be brought."""
-    done = enumerated or Enumerated(ruleset)
+def certificate(
+    ruleset: Ruleset, enumerated: Enumerated | None = None, engine: enumeration.PartEngine | None = None
+) -> dict[str, Any]:
+    """Return the certificate; the enumeration of the main bets may be brought. `engine` as for `Enumerated`."""
+    done = enumerated or Enumerated(ruleset, engine=engine)
     payments, best, counts = done.payments, done.play, done.counts
     side_bet = ruleset.rules.side_bet
     on_merits = side_moments(payments, counts, forfeited=False)
@@ -70,7 +75,7 @@ def certificate(ruleset: Ruleset, enumerated: Enumerated | None = None) -> dict[
         "deals": enumeration.DEALS,
         **_returns(payments, counts),
         "ties": _ties(best, counts),
-        "ties_raised": _returns(payments, enumeration.count(best, raise_ties=True)),
+        "ties_raised": _returns(payments, enumeration.count(best, raise_ties=True, engine=engine)),
         "bets": {bet: _spread(moments) for bet, moments in bet_moments(payments, counts).items()},
         "side_bets": {
             side_bet: {
@@ -79,12 +84,12 @@ def certificate(ruleset: Ruleset, enumerated: Enumerated | None = None) -> dict[
                 "hands": {name: format_fraction(share) for name, share in side_frequencies(payments, counts).items()},
             }
         },
-        "fold_forfeits": {side_bet: _forfeits(payments, best, counts)},
+        "fold_forfeits": {side_bet: _forfeits(payments, best, counts, engine)},
         "hands": {
             name: {field: format_fraction(share) for field, share in asdict(line).items()}
             for name, line in hand_lines(payments, counts).items()
         },
-        "exactly_two_own": _exactly_two(ruleset),
+        "exactly_two_own": _exactly_two(ruleset, engine),
         "outcomes": _outcomes(payments, counts),
     }
 
@@ -142,12 +147,17 @@ def _ties(best: enumeration.BestPlay, counts: enumeration.DealCounts) -> dict[st
     }
 
 
-def _forfeits(payments: Payments, best: enumeration.BestPlay, counts: enumeration.DealCounts) -> dict[str, Any]:
+def _forfeits(
+    payments: Payments,
+    best: enumeration.BestPlay,
+    counts: enumeration.DealCounts,
+    engine: enumeration.PartEngine | None,
+) -> dict[str, Any]:
     """Return what folds take from the side bet, for two kinds of player: see docs/returns.md."""
     if payments.ruleset.side_bet_survives_fold:
         return {"rule": "paid", "forfeited": format_fraction(Fraction(0)), "players": {}}
-    both = enumeration.play(payments, best.boards, with_side_bet=True)
-    both_counts = enumeration.count(both)
+    both = enumeration.play(replace(best.game, with_side_bet=True), best.boards, engine)
+    both_counts = enumeration.count(both, engine=engine)
     _verify(both, both_counts)
     del both
     merits = side_moments(payments, counts, forfeited=False)
@@ -180,9 +190,9 @@ def _player(payments: Payments, counts: enumeration.DealCounts) -> dict[str, Any
     }
 
 
-def _exactly_two(ruleset: Ruleset) -> dict[str, Any]:
+def _exactly_two(ruleset: Ruleset, engine: enumeration.PartEngine | None) -> dict[str, Any]:
     """Return the returns of the game that H-5 is not: two own cards and three of the board, exactly."""
-    done = Enumerated(ruleset, exactly_two=True)
+    done = Enumerated(ruleset, exactly_two=True, engine=engine)
     return {
         **_means(done.payments, done.counts),
         "side_return": format_fraction(1 + side_moments(done.payments, done.counts, forfeited=False).mean),

@@ -76,10 +76,11 @@ def hole_number(one: int, other: int) -> int:
 
 @compiled
 def decide_flops(
-    tables: Tables, states: States, values: Ints, multiple: int, side_payment: Longs,
+    tables: Tables, states: States, first: int, end: int, values: Ints, multiple: int, side_payment: Longs,
     decisions: Bytes, five_strength: Shorts, holes: Longs,
 ) -> None:  # fmt: skip
-    """Write the decision at every state, the worth of its five cards, and what each of the 169 holes is worth.
+    """Write the decision at every state, the worth of its five cards, and what each of the 169 holes is worth, all of
+    the flops from `first` to `end`, without the latter.
 
     `side_payment[strength of the five cards]` is paid besides when the bet is made; `holes[number]` gets the three
     fields of a value.
@@ -87,7 +88,7 @@ def decide_flops(
     entries, groups = np.zeros((52, 52), np.int32), np.zeros((52, 52), np.int32)
     of_all, of_card = np.zeros((5, 351 * 3), np.int64), np.zeros((52, 5, 351 * 3), np.int32)
     kinds, total = np.zeros(5, np.int64), np.zeros(3, np.int64)
-    for flop in range(len(states.cards)):
+    for flop in range(first, end):
         find_boards(tables, states.cards[flop], entries, groups)
         left = cards_left(states.cards[flop])
         sum_flop(values, left, entries, groups, of_all, of_card)
@@ -130,15 +131,16 @@ def cards_left(flop: Ints) -> Ints:
 
 
 @compiled
-def visit_entries(tables: Tables, states: States, played: Bytes, visits: Ints) -> None:
-    """Count, for every entry, the (hole, flop, turn and river) of its kind, by how they are played.
+def visit_entries(tables: Tables, states: States, first: int, end: int, played: Bytes, visits: Ints) -> None:
+    """Count, for every entry, the (hole, flop, turn and river) of its kind, by how they are played; of the flops from
+    `first` to `end`, without the latter.
 
     `played[state]` is RAISED_PREFLOP, RAISED_FLOP or RAISED_RIVER (which stands for coming to the river undecided).
     """
     entries, groups = np.zeros((52, 52), np.int32), np.zeros((52, 52), np.int32)
     kinds = np.zeros(5, np.int64)
     of_all, of_card = np.zeros((5, 351 * 3), np.int32), np.zeros((52, 5, 351 * 3), np.int32)
-    for flop in range(len(states.cards)):
+    for flop in range(first, end):
         find_boards(tables, states.cards[flop], entries, groups)
         left = cards_left(states.cards[flop])
         of_all[:] = 0

@@ -6,6 +6,10 @@ flop, turn and river as a pair, a dealer's hand: C(52,2) x C(50,3) x C(47,2) x C
 
 Where two decisions are worth exactly the same, the caller of `count` says which to take. Only the stakes, and what
 follows from them, depend on that.
+
+The flops may be taken in parts, by an engine for `run_part` (`certification.engines`). What a part adds are sums of
+whole numbers, so the results are the same to the last digit. A worker counts the boards and values the entries of a
+game once, and keeps those of the last game: half a gigabyte.
 """
 
 from __future__ import annotations
@@ -13,10 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import comb
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from certification.engines import Engine, answered
 from certification.rtp.boards import ENTRIES, Boards, count_boards
 from certification.rtp.compiled import Bytes, Ints, Longs, Shorts
 from certification.rtp.decisions import (
@@ -37,12 +42,45 @@ from certification.rtp.decisions import (
     visit_entries,
 )
 from certification.rtp.evaluator import evaluator
-from certification.rtp.flops import STATES, flops
-from certification.rtp.payments import Payments
+from certification.rtp.flops import FLOPS, STATES, flops
+from certification.rtp.payments import Payments, payments_of
+from rgs.core.rulesets import Ruleset
 
 RIVERS: Final = comb(47, 2)
 DEALERS: Final = comb(45, 2)
 DEALS: Final = comb(52, 2) * comb(50, 3) * RIVERS * DEALERS
+PART: Final = 117
+"""Flops of a part."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """What is enumerated: a ruleset, by either reading of what a hand is, for the main bets or with the side bet."""
+
+    ruleset: Ruleset
+    exactly_two: bool = False
+    with_side_bet: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Valued:
+    """What every entry is worth, and the decisions on the river: all that the decisions on the flops are taken on."""
+
+    game: Game
+    payments: Payments
+    boards: Boards
+    values: Ints
+    river: Bytes
+    on_five: Longs
+
+
+@dataclass(frozen=True, eq=False)
+class FlopDecisions:
+    """The decisions at the states of some flops, what their five cards are, and what they add to each of the holes."""
+
+    flop: Bytes
+    five_strength: Shorts
+    holes: Longs
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +91,19 @@ class BestPlay:
     part of it, it is in them.
     """
 
+    game: Game
     payments: Payments
     boards: Boards
-    with_side_bet: bool
     values: Ints
     holes: Longs
     preflop: Bytes
     flop: Bytes
     river: Bytes
     five_strength: Shorts
+
+    @property
+    def with_side_bet(self) -> bool:
+        return self.game.with_side_bet
 
     @property
     def value(self) -> int:
@@ -85,6 +127,10 @@ class DealCounts:
     five: Longs
     indifferent_rivers: int
 
+    def __add__(self, other: DealCounts) -> DealCounts:
+        rivers = self.indifferent_rivers + other.indifferent_rivers
+        return DealCounts(self.final + other.final, self.five + other.five, rivers)
+
 
 def raised_value(payments: Payments, fields: Longs) -> int:
     """Return the worth of the largest bet before the flop.
@@ -97,18 +143,16 @@ def raised_value(payments: Payments, fields: Longs) -> int:
     return int(fields[OPENING]) + payments.preflop_multiples[0] * int(fields[DECIDED])
 
 
-def boards_of(payments: Payments, *, exactly_two: bool = False) -> Boards:
-    """Return the counted boards for the ruleset's dealer."""
-    return count_boards(evaluator().tables, payments.least_qualified, exactly_two=exactly_two)
-
-
-def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> BestPlay:
-    """Return the best play, for the main bets or for these and the side bet together."""
+def value(game: Game, boards: Boards | None = None) -> Valued:
+    """Value every entry of a game; `boards` are those of another game that reads hands alike."""
+    payments = payments_of(game.ruleset)
+    if boards is None:
+        boards = count_boards(evaluator().tables, payments.least_qualified, exactly_two=game.exactly_two)
     opening = sum(payments.main.values(), start=np.zeros((len(payments.final.names), 2, 3), dtype=np.int64))
     on_five = np.zeros(len(evaluator().hands), dtype=np.int64)
     fold = payments.folded
     # A side bet that a fold does not touch does not affect the player's decisions.
-    if with_side_bet and not payments.ruleset.side_bet_survives_fold:
+    if game.with_side_bet and not payments.ruleset.side_bet_survives_fold:
         fold += payments.side_folded
         if payments.ruleset.rules.side_bet_on_flop:
             on_five = payments.side[payments.five.of_strength]
@@ -120,38 +164,140 @@ def play(payments: Payments, boards: Boards, *, with_side_bet: bool = False) -> 
         boards, payments.final.of_strength, opening, payments.decided,
         payments.least_qualified, payments.river_multiple, fold, values, river,
     )  # fmt: skip
+    return Valued(game, payments, boards, values, river, on_five)
+
+
+def decide(valued: Valued, first: int = 0, end: int = FLOPS) -> FlopDecisions:
+    """Decide at the states of the flops from `first` to `end`, without the latter."""
+    states = flops().states
     flop = np.zeros(STATES, dtype=np.uint8)
     five_strength = np.zeros(STATES, dtype=np.int16)
     holes = np.zeros((HOLES, 3), dtype=np.int64)
     decide_flops(
-        evaluator().tables, flops().states, values, payments.flop_multiple, on_five, flop, five_strength, holes
-    )
-    raised = [raised_value(payments, holes[number]) for number in range(HOLES)]
+        evaluator().tables, states, first, end, valued.values, valued.payments.flop_multiple, valued.on_five,
+        flop, five_strength, holes,
+    )  # fmt: skip
+    these = states_of(first, end)
+    return FlopDecisions(flop[these], five_strength[these], holes)
+
+
+def play(game: Game, boards: Boards | None = None, engine: PartEngine | None = None) -> BestPlay:
+    """Return the best play; the decisions on the flops by an engine, if there is one. EngineError."""
+    valued = value(game, boards)
+    if engine is None:
+        decided = [decide(valued)]
+    else:
+        decided = [answer for _, answer in answered([DecidePart(game, *ends) for ends in PARTS], engine)]
+    holes = sum((part.holes for part in decided), start=np.zeros((HOLES, 3), dtype=np.int64))
+    raised = [raised_value(valued.payments, holes[number]) for number in range(HOLES)]
     preflop = [
         RAISE if value > rest else PASS if value < rest else EITHER
         for value, rest in zip(raised, holes[:, REST].tolist(), strict=True)
     ]
     return BestPlay(
-        payments, boards, with_side_bet, values, holes, np.array(preflop, dtype=np.uint8), flop, river, five_strength
-    )
+        game, valued.payments, valued.boards, valued.values, holes, np.array(preflop, dtype=np.uint8),
+        np.concatenate([part.flop for part in decided]), valued.river,
+        np.concatenate([part.five_strength for part in decided]),
+    )  # fmt: skip
 
 
-def count(best: BestPlay, *, raise_ties: bool = False) -> DealCounts:
-    """Return the count of all deals under best play; indifferent decisions are folded or checked, or raised."""
+def count(best: BestPlay, *, raise_ties: bool = False, engine: PartEngine | None = None) -> DealCounts:
+    """Return the count of all deals under best play; indifferent decisions are folded or checked, or raised. By an
+    engine, if there is one: EngineError.
+    """
+    if engine is None:
+        return count_flops(best, raise_ties=raise_ties)
+    parts = [
+        CountPart(best.game, *ends, raise_ties, best.preflop, best.flop[these], best.five_strength[these])
+        for ends in PARTS
+        for these in [states_of(*ends)]
+    ]
+    counts: list[DealCounts] = [answer for _, answer in answered(parts, engine)]
+    return sum(counts[1:], start=counts[0])
+
+
+def count_flops(best: BestPlay, first: int = 0, end: int = FLOPS, *, raise_ties: bool = False) -> DealCounts:
+    """Return the count of the deals with the flops from `first` to `end`, without the latter."""
     states = flops().states
     accepted = (RAISE, EITHER) if raise_ties else (RAISE,)
     raised_preflop = np.isin(best.preflop, accepted)[hole_numbers()[states.hole[:, 0], states.hole[:, 1]]]
     how = np.where(raised_preflop, RAISED_PREFLOP, np.where(np.isin(best.flop, accepted), RAISED_FLOP, RAISED_RIVER))
     visits = np.zeros(ENTRIES * 3, dtype=np.int32)
-    visit_entries(evaluator().tables, states, how.astype(np.uint8), visits)
+    visit_entries(evaluator().tables, states, first, end, how.astype(np.uint8), visits)
     classes, least_qualified = best.payments.final, best.payments.least_qualified
     final = np.zeros((4, len(classes.names), 2, 3), dtype=np.int64)
     indifferent = count_deals(best.boards, classes.of_strength, least_qualified, visits, best.river, raise_ties, final)
     # A game without a bet on the river is over at the flop: whoever has not bet there has folded.
     how[how == RAISED_RIVER] = RAISED_RIVER if best.payments.river_multiple else RAISED_RIVER + 1
     five = np.zeros((4, len(best.payments.five.names)), dtype=np.int64)
-    np.add.at(five, (how, best.payments.five.of_strength[best.five_strength]), state_weights() * RIVERS * DEALERS)
+    these = states_of(first, end)
+    hands = best.payments.five.of_strength[best.five_strength[these]]
+    np.add.at(five, (how[these], hands), state_weights()[these] * RIVERS * DEALERS)
     return DealCounts(final, five, indifferent * DEALERS)
+
+
+# --- in parts ---
+
+
+@dataclass(frozen=True, eq=False)
+class DecidePart:
+    """The decisions on some flops, for a worker."""
+
+    game: Game
+    first: int
+    end: int
+
+    def run(self) -> FlopDecisions:
+        return decide(_valued(self.game), self.first, self.end)
+
+
+@dataclass(frozen=True, eq=False)
+class CountPart:
+    """The deals with some flops, for a worker; the decisions on these flops are sent along."""
+
+    game: Game
+    first: int
+    end: int
+    raise_ties: bool
+    preflop: Bytes
+    flop: Bytes
+    five_strength: Shorts
+
+    def run(self) -> DealCounts:
+        valued = _valued(self.game)
+        flop, five_strength = np.zeros(STATES, dtype=np.uint8), np.zeros(STATES, dtype=np.int16)
+        these = states_of(self.first, self.end)
+        flop[these], five_strength[these] = self.flop, self.five_strength
+        holes = np.zeros((HOLES, 3), dtype=np.int64)
+        best = BestPlay(
+            self.game, valued.payments, valued.boards, valued.values, holes, self.preflop, flop, valued.river,
+            five_strength,
+        )  # fmt: skip
+        return count_flops(best, self.first, self.end, raise_ties=self.raise_ties)
+
+
+PartEngine = Engine["DecidePart | CountPart", Any]
+PARTS: Final = tuple((first, min(first + PART, FLOPS)) for first in range(0, FLOPS, PART))
+_held: dict[tuple[str, bool, bool], Valued] = {}
+
+
+def run_part(part: DecidePart | CountPart) -> FlopDecisions | DealCounts:
+    """What a worker of the engine does."""
+    return part.run()
+
+
+def _valued(game: Game) -> Valued:
+    key = (game.ruleset.sha256, game.exactly_two, game.with_side_bet)
+    if key not in _held:
+        _held.clear()
+        _held[key] = value(game)
+    return _held[key]
+
+
+def states_of(first: int, end: int) -> slice:
+    """The states of the flops from `first` to `end`, without the latter."""
+    starts = flops().states.first_state
+    return slice(int(starts[first]), int(starts[end]))
 
 
 @cache

@@ -19,10 +19,10 @@ import numpy as np
 
 from certification.rtp.compiled import Bytes, Longs
 from certification.rtp.decisions import DECIDED, EITHER, HOLES, OPENING, RAISE, REST
-from certification.rtp.enumeration import DEALERS, RIVERS, BestPlay, boards_of, hole_numbers, play, state_weights
+from certification.rtp.enumeration import DEALERS, RIVERS, BestPlay, Game, hole_numbers, play, state_weights
 from certification.rtp.evaluator import RANK_COUNT, evaluator
 from certification.rtp.flops import find_entry, flops, sum_boards
-from certification.rtp.payments import action_of, payments_of
+from certification.rtp.payments import action_of
 from rgs.core.cards import RANKS, Card, format_cards
 from rgs.core.errors import InvalidFieldError
 from rgs.core.games.types import Action, Phase
@@ -79,8 +79,8 @@ class Strategy:
 
     def __init__(self, ruleset: Ruleset, *, with_side_bet: bool = False) -> None:
         self.ruleset = ruleset
-        self.payments = payments_of(ruleset)
-        self.play = play(self.payments, boards_of(self.payments), with_side_bet=with_side_bet)
+        self.play = play(Game(ruleset, with_side_bet=with_side_bet))
+        self.payments = self.play.payments
         self.decisions = Decisions.of(self.play)
 
     def advise(self, hole: Sequence[Card], board: Sequence[Card] = ()) -> Advice:

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from certification.processes import over
+from certification.engines import ALONE, EngineChoice, over
 from certification.rtp.compiled import Longs
 from certification.statistics.battery import raw
 from certification.statistics.battery.counting import COUNTED, COUNTS, CountedTest
@@ -137,19 +137,19 @@ def _result(test: CountedTest | StreamTest, missing: str, judge: Callable[[], Ju
 
 
 def totals_of(
-    source: DeckSource, decks: int, *, first: int = 0, workers: int = 1, reported: Reported = silent
+    source: DeckSource, decks: int, *, first: int = 0, engine: EngineChoice = ALONE, reported: Reported = silent
 ) -> Totals:
-    """Count so many fresh decks, chunk by chunk from number `first`; in processes if there is more than one worker."""
+    """Count so many fresh decks, chunk by chunk from number `first`, wherever the engine works. EngineError."""
     totals = Totals()
     chunks = [(first + place, min(CHUNK, decks - start)) for place, start in enumerate(range(0, decks, CHUNK))]
-    for found in _tallies(source, chunks, workers):
+    for found in _tallies(source, chunks, engine):
         totals.add(found)
         reported("decks", totals.decks, decks)
     return totals
 
 
-def _tallies(source: DeckSource, chunks: list[tuple[int, int]], workers: int) -> Iterator[ChunkTally]:
-    return over(partial(work, source), chunks, min(workers, len(chunks)))
+def _tallies(source: DeckSource, chunks: list[tuple[int, int]], engine: EngineChoice) -> Iterator[ChunkTally]:
+    return over(partial(work, source), chunks, replace(engine, workers=min(engine.workers, len(chunks))))
 
 
 def run_once(
@@ -158,14 +158,14 @@ def run_once(
     alpha: float = FAMILY_LEVEL,
     *,
     first: int = 0,
-    workers: int = 1,
+    engine: EngineChoice = ALONE,
     reported: Reported = silent,
     with_raw: bool = True,
 ) -> Run:
     """Run every test once. Raises ValueError for fewer than two decks."""
     if decks < 2:
         raise ValueError(f"{decks} decks are too few, at least 2")
-    totals = totals_of(source, decks, first=first, workers=workers, reported=reported)
+    totals = totals_of(source, decks, first=first, engine=engine, reported=reported)
     results = tuple(totals.results(source.raw(raw.RAW_BYTES, first) if with_raw else None))
     run = judged(source.reported, decks, results, alpha)
     return replace(run, placements=totals.counts["placements"].reshape(52, 52))
@@ -189,12 +189,12 @@ def run_battery(
     decks: int,
     alpha: float = FAMILY_LEVEL,
     *,
-    workers: int = 1,
+    engine: EngineChoice = ALONE,
     reported: Reported = silent,
     can_repeat: bool = True,
 ) -> BatteryVerdict:
     """Run, and repeat once on fresh decks if the rule says so. `can_repeat` false for decks that were recorded."""
-    run = run_once(source, decks, alpha, workers=workers, reported=reported)
+    run = run_once(source, decks, alpha, engine=engine, reported=reported)
     if run.decisive:
         return BatteryVerdict("failed", alpha, (run,))
     if not run.rejected and not run.too_good:
@@ -202,7 +202,7 @@ def run_battery(
     if not can_repeat:
         return BatteryVerdict("failed", alpha, (run,))
     first = -(-decks // CHUNK)
-    again = run_once(source, REPEAT_FACTOR * decks, alpha, first=first, workers=workers, reported=reported)
+    again = run_once(source, REPEAT_FACTOR * decks, alpha, first=first, engine=engine, reported=reported)
     word = "failed" if again.decisive or again.rejected or again.too_good else "passed"
     return BatteryVerdict(word, alpha, (run, again))
 
@@ -230,7 +230,7 @@ def replicate(
     decks: int,
     alpha: float = FAMILY_LEVEL,
     *,
-    workers: int = 1,
+    engine: EngineChoice = ALONE,
     reported: Reported = silent,
 ) -> SecondLevel:
     """Run the tests on so many independent samples and hold their p-values against the uniform law.
@@ -241,7 +241,7 @@ def replicate(
         raise ValueError(f"a replicate has 2 to {CHUNK:,} decks, not {decks:,}")
     found: dict[str, list[float]] = {}
     missing: dict[str, None] = {}
-    for done, counted in enumerate(_tallies(source, [(number, decks) for number in range(replicates)], workers), 1):
+    for done, counted in enumerate(_tallies(source, [(number, decks) for number in range(replicates)], engine), 1):
         totals = Totals()
         totals.add(counted)
         for result in totals.results(None):

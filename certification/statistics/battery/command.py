@@ -3,21 +3,22 @@
 `--decks N` from the production path (or from `--seed HEX`, which can be repeated). `--replicates R` tests instead
 whether p-values are uniform over R samples of N decks. `--defects usual | all` plants every defect, which the battery
 must fail. `--statements FILE…` takes the decks of recorded rounds and compares their returns. `--programs` runs the
-external batteries that are on PATH. Exit 0: passed; 1: failed; 2: usage, unreadable files, nothing applicable, nothing
-run.
+external batteries that are on PATH. `--engine` says where decks are made and counted; without a seed a cluster's come
+from the generators of its machines, and the report says so. Exit 0: passed; 1: failed; 2: usage, unreadable files,
+nothing applicable, nothing run, an engine that does not answer.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from certification.engines import add_engine_options, engine_of
 from certification.replay import refused, whole_number
 from certification.statistics import programs, progress
 from certification.statistics.battery import battery, planting, rounds
@@ -33,7 +34,10 @@ _count = whole_number(1, 10**9)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what is asked for; the exit status."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.engine != "process" and (arguments.programs or arguments.statements):
+        parser.error(f"--engine {arguments.engine} has no part in --programs and --statements: they run here")
     try:
         document, lines = _requested(arguments)
     except (OSError, ValueError, RgsError) as error:
@@ -46,10 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _requested(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[str]]:
-    alpha, workers = arguments.alpha, arguments.workers
-    source: DeckSource = Seeded(arguments.seed) if arguments.seed else Production()
+    alpha, engine = arguments.alpha, engine_of(arguments)
+    production = Production(f"{Production.reported} {engine.place}".strip())
+    source: DeckSource = Seeded(arguments.seed) if arguments.seed else production
     if arguments.defects:
-        plantings = planting.plant(arguments.defects, workers=workers, reported=progress.show)
+        plantings = planting.plant(arguments.defects, engine=engine, reported=progress.show)
         return planting.document(plantings), planting.emit(plantings)
     if arguments.programs:
         outcomes = programs.run_all(arguments.megabytes, reported=progress.show)
@@ -58,9 +63,9 @@ def _requested(arguments: argparse.Namespace) -> tuple[dict[str, Any], Iterator[
         return _recorded(arguments.statements, alpha)
     if arguments.replicates:
         sizes = (arguments.replicates, arguments.decks, alpha)
-        second = battery.replicate(source, *sizes, workers=workers, reported=progress.show)
+        second = battery.replicate(source, *sizes, engine=engine, reported=progress.show)
         return {"verdict": second.word, "alpha": alpha, **asdict(second)}, report_second(second)
-    verdict = battery.run_battery(source, arguments.decks, alpha, workers=workers, reported=progress.show)
+    verdict = battery.run_battery(source, arguments.decks, alpha, engine=engine, reported=progress.show)
     return document_of(verdict), emit(verdict)
 
 
@@ -154,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--decks", type=_count, default=_USUAL_DECKS, metavar="N")
     parser.add_argument("--alpha", type=level, default=battery.FAMILY_LEVEL, help="family level, default 0.01")
     parser.add_argument("--seed", type=_seed, metavar="HEX", help="for a run that can be repeated")
-    parser.add_argument("--workers", type=_count, default=os.cpu_count() or 1, metavar="N", help="processes")
+    add_engine_options(parser, "decks are made and counted")
     parser.add_argument("--json", action="store_true")
     other = parser.add_mutually_exclusive_group()
     other.add_argument(

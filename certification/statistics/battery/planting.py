@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from certification.engines import ALONE, EngineChoice
 from certification.statistics.battery import battery, raw
 from certification.statistics.battery.defects import CAUGHT, CAUGHT_LATE, NOT_CAUGHT, Defect, Planted, mersenne_words
 from certification.statistics.progress import Reported, silent
@@ -29,19 +30,19 @@ class Planting:
     is_caught: bool
 
 
-def plant_one(defect: Defect, *, seed: int = SEED, workers: int = 1) -> Planting:
+def plant_one(defect: Defect, *, seed: int = SEED, engine: EngineChoice = ALONE) -> Planting:
     """Run the battery on a defect at its sample size, once, at the usual family level."""
-    run = battery.run_once(Planted(defect, seed), defect.decks, workers=workers)
+    run = battery.run_once(Planted(defect, seed), defect.decks, engine=engine)
     p, name = min((result.p, result.name) for result in run.results if result.p is not None)
     return Planting(defect.name, defect.decks, name, p, bool(run.rejected) and p < CONVINCING)
 
 
-def plant(which: str, *, workers: int = 1, reported: Reported = silent) -> list[Planting]:
+def plant(which: str, *, engine: EngineChoice = ALONE, reported: Reported = silent) -> list[Planting]:
     """Plant the usual ones, or all."""
     defects = (*CAUGHT, *(CAUGHT_LATE if which == "all" else ()))
     plantings = []
     for done, defect in enumerate(defects, 1):
-        plantings.append(plant_one(defect, workers=workers if defect in CAUGHT_LATE else 1))
+        plantings.append(plant_one(defect, engine=engine if defect in CAUGHT_LATE else ALONE))
         reported("defects", done, len(defects))
     p = raw.COMPLEXITY.judge(mersenne_words(raw.RAW_BYTES, SEED)).p
     plantings.append(Planting("MT19937, raw words", 0, raw.COMPLEXITY.name, p, p < CONVINCING))

@@ -18,7 +18,7 @@ from certification.__main__ import main
 from certification.rtp import certificate as module
 from certification.rtp.certificate import Enumerated, EnumerationError, certificate, format_certified_returns
 from certification.rtp.command import DIRECTORY, emit
-from certification.rtp.enumeration import DEALS, count, play
+from certification.rtp.enumeration import DEALS, Game, count, play
 from certification.rtp.payments import payments_of
 from certification.rtp.returns import format_decimal, format_fraction, format_root, main_moments
 from rgs.core.errors import RulesetError
@@ -218,14 +218,13 @@ def test_the_outcomes_can_be_priced_by_hand() -> None:
 
 
 def test_a_changed_paytable_changes_the_value(uth: Enumerated) -> None:
-    shorter = payments_of(changed("uth-solo", 'flush = "3:2"', 'flush = "1:1"'))
-    best = play(shorter, uth.play.boards)
-    value = main_moments(shorter, count(best)).mean
+    best = play(Game(changed("uth-solo", 'flush = "3:2"', 'flush = "1:1"')), uth.play.boards)
+    value = main_moments(best.payments, count(best)).mean
     # Half an ante less for every flush that wins, and no decision that is better for it.
     flushes = Fraction(document("uth-solo")["hands"]["flush"]["won"])
     lost = Fraction(document("uth-solo")["expected_value_per_ante"]) - value
     assert flushes / 2 - Fraction(1, 10**4) < lost <= flushes / 2
-    assert shorter.scale == 1
+    assert best.payments.scale == 1
 
 
 def test_deals_counted_wrongly_or_valued_otherwise_are_refused(uth: Enumerated) -> None:

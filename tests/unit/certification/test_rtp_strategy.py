@@ -13,7 +13,7 @@ import pytest
 from certification import simulate as simulation
 from certification import strategy as command
 from certification.__main__ import main
-from certification.processes import ProcessLostError
+from certification.engines import EngineChoice, EngineError
 from certification.rtp.certificate import Enumerated
 from certification.rtp.returns import action_frequencies
 from certification.rtp.strategy import Decisions, Strategy, hole_count, hole_name, hole_shares
@@ -173,7 +173,7 @@ def test_the_simulation_is_the_same_in_other_processes(casino: Enumerated, monke
     seen: list[int] = []
     alone = simulation.simulate(decisions_of(casino), 400, seed=b"\x03", reported=seen.append)
     assert seen == [150, 300, 400]
-    assert simulation.simulate(decisions_of(casino), 400, seed=b"\x03", workers=2) == alone
+    assert simulation.simulate(decisions_of(casino), 400, seed=b"\x03", engine=EngineChoice(workers=2)) == alone
 
 
 def test_the_command_simulates(
@@ -198,7 +198,7 @@ def test_a_simulation_that_has_lost_a_process_has_no_verdict(
     casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*_: object) -> NoReturn:
-        raise ProcessLostError("a process of the pool was lost")
+        raise EngineError("a process of the pool was lost")
 
     monkeypatch.setattr(simulation, "Enumerated", lambda _: casino)
     monkeypatch.setattr(simulation, "over", lost)

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from certification.processes import ProcessLostError
+from certification.engines import EngineChoice, EngineError
 from certification.rtp.compiled import Bytes
 from certification.statistics.battery import battery, command, counting, decks, defects, laws, planting, raw, streams
 from certification.statistics.battery.battery import BatteryResult
@@ -99,7 +99,7 @@ def test_a_source_goes_to_other_processes() -> None:
         pickle.dumps(Planted(defect, 1))
     source = Seeded(b"two")
     one = battery.totals_of(source, 10_100)
-    two = battery.totals_of(source, 10_100, workers=2)
+    two = battery.totals_of(source, 10_100, engine=EngineChoice(workers=2))
     assert [result.p for result in one.results(None)] == [result.p for result in two.results(None)]
 
 
@@ -339,7 +339,7 @@ def test_a_run_that_has_lost_a_process_has_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def lost(*_: object) -> NoReturn:
-        raise ProcessLostError("a process of the pool was lost")
+        raise EngineError("a process of the pool was lost")
 
     monkeypatch.setattr(battery, "over", lost)
     assert command.main(["--decks", "300", "--seed", "00"]) == 2

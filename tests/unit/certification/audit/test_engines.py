@@ -18,7 +18,7 @@ import pytest
 
 from certification import auditing, engines
 from certification.chunks import Found, LogChunk, VerifiedChunk, named_keys, verify_chunk
-from certification.engines import Engine, EngineError, started, verified
+from certification.engines import Engine, EngineChoice, EngineError, answered, started
 from tests.support.records.audited import Case, a_round, entries_of
 from tests.support.records.factory import RecordFactory
 
@@ -43,8 +43,8 @@ def chunks_of(case: Case) -> list[LogChunk]:
 
 
 def found_by(case: Case, name: str, workers: int, cluster: str | None) -> list[tuple[Found, ...]]:
-    with started(name, workers, cluster) as engine:
-        return [found.found for _, found in verified(chunks_of(case), engine)]
+    with started(verify_chunk, EngineChoice(name, workers, cluster)) as engine:
+        return [found.found for _, found in answered(chunks_of(case), engine)]
 
 
 def test_many_processes_find_what_one_finds(case: Case) -> None:
@@ -74,17 +74,17 @@ def test_few_chunks_are_under_way_and_come_in_order(case: Case) -> None:
         nonlocal dropped
         dropped += 1
 
-    engine = Engine(begin, wait, drop, 3)
-    assert [chunk for chunk, _ in verified(iter(made), engine)] == made
+    engine: Engine[LogChunk, VerifiedChunk] = Engine(begin, wait, drop, 3)
+    assert [chunk for chunk, _ in answered(iter(made), engine)] == made
     assert (most, dropped) == (6, 0)
     assert max_underway(Engine(begin, wait, drop, 10_000), made) <= 128
     before = dropped
-    with contextlib.closing(verified(iter(made), engine)) as some:  # type: ignore[type-var]
+    with contextlib.closing(answered(iter(made), engine)) as some:  # type: ignore[type-var]
         next(some)
     assert dropped - before == 5  # what was under way when the reader stopped is wanted no more
 
 
-def max_underway(engine: Engine, made: list[LogChunk]) -> int:
+def max_underway(engine: Engine[LogChunk, VerifiedChunk], made: list[LogChunk]) -> int:
     begun = 0
 
     def counted() -> Iterator[LogChunk]:
@@ -93,14 +93,14 @@ def max_underway(engine: Engine, made: list[LogChunk]) -> int:
             begun += 1
             yield chunk
 
-    next(verified(counted(), engine))
+    next(answered(counted(), engine))
     return begun
 
 
 def test_a_process_that_is_killed_ends_the_run(case: Case) -> None:
     chunks = itertools.repeat(chunks_of(case)[0])  # without end: only the loss of a process can end it
-    with started("process", 2, None) as engine:
-        found = verified(chunks, engine)
+    with started(verify_chunk, EngineChoice("process", 2)) as engine:
+        found = answered(chunks, engine)
         next(found)
         multiprocessing.active_children()[0].kill()
         with pytest.raises(EngineError, match="a process of the pool was lost"):
@@ -114,7 +114,7 @@ def test_a_run_that_has_lost_a_process_says_nothing(
     def lost(*_: object) -> NoReturn:
         raise EngineError("a process of the pool was lost")
 
-    monkeypatch.setattr(auditing, "verified", lost)
+    monkeypatch.setattr(auditing, "answered", lost)
     assert case.audit() == 2
     assert "certify log: a process of the pool was lost" in capsys.readouterr().err
     assert not case.state.exists()
