@@ -67,7 +67,7 @@ async def begin_served(path: Path, rng_hash: bytes, instance: str) -> ServedGene
     except OSError as error:
         raise RngError(
             "GENERATOR_UNREACHABLE",
-            f"no generator process answers at {path} ({error.strerror or type(error).__name__}): start"
+            f"no generator process answers at {path} ({error.strerror or error}): start"
             f" `rgs generator serve --socket {path}` first, or set generator to embedded",
         ) from None
     found = await generator.hello()

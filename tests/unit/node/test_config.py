@@ -61,6 +61,12 @@ WRONG = [
     ("listen", '"[::1:50551"', "[::1:50551"),
     ("listen", '"[127.0.0.1]:1"', "[127.0.0.1]:1"),
     ("listen", "50551", "50551"),
+    ("generator", '"process"', "process"),
+    ("generator", '"unix:"', "unix:"),
+    ("generator", '"/run/g.sock"', "/run/g.sock"),
+    ("generator", '"tcp:/run/g.sock"', "tcp:/run/g.sock"),
+    ("generator", '""', ""),
+    ("generator", "true", "True"),
     ("store", '""', ""),
     ("kek", "true", "True"),
     ("logging_level", '"loud"', "loud"),
@@ -100,6 +106,16 @@ def test_no_key_lies_where_a_copy_of_the_store_takes_it_along(tmp_path: Path, fi
     with pytest.raises(InvalidFieldError, match="a copy of the store") as caught:
         load_config(_file(tmp_path, f'{field} = "{path}"'))
     assert caught.value.field == field
+
+
+def test_the_generator_is_embedded_or_behind_a_socket(tmp_path: Path) -> None:
+    embedded = load_config(tmp_path)
+    assert embedded.generator is None
+    assert load_config(_file(tmp_path, 'generator = "embedded"')) == embedded
+    for text, path in (("unix:/run/g.sock", Path("/run/g.sock")), ("unix:run/g.sock", tmp_path / "run/g.sock")):
+        served = load_config(_file(tmp_path, f'generator = "{text}"'))
+        assert served.generator == path
+        assert served.sha256 != embedded.sha256
 
 
 def test_every_default_passes_its_own_check() -> None:

@@ -305,6 +305,7 @@ LIES: dict[str, tuple[Callable[[bytes, int], list[bytes] | None], str]] = {
     "no bytes": (changed(transcript=b""), "GENERATOR_WRONG"),
     "a number again": (changed(draw_no=2, reseed_counter=2), "GENERATOR_WRONG"),
     "a number skipped": (changed(draw_no=4, reseed_counter=4), "GENERATOR_WRONG"),
+    "a number again, after the reseeds that are due": (changed(draw_no=2), "GENERATOR_WRONG"),
     "a reseed too few": (changed(reseed_counter=2), "GENERATOR_WRONG"),
     "a reseed too many": (changed(reseed_counter=4), "GENERATOR_WRONG"),
     "another instance": (changed(instance="node-1-b1-w1"), "GENERATOR_WRONG"),
