@@ -16,7 +16,7 @@ import contextlib
 from collections import deque
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from rgs.integrity.manifest import Manifest
 from rgs.node.config import Config
@@ -92,6 +92,8 @@ class ServedGenerator(asyncio.Protocol):
         self._unread = b""
         self._waiting: deque[tuple[bytes, asyncio.Future[object]]] = deque()
         """The requests without an answer, each by its kind."""
+        self._newest: asyncio.Future[None] | None = None
+        """Done when whoever made the newest request has gone on with its answer."""
         self._draws = 0
         self._events: list[LifeEvent] = []
         self._ended: LifeEvent | None = None
@@ -157,29 +159,30 @@ class ServedGenerator(asyncio.Protocol):
             self._fail(WRONG)
 
     async def _request(self, kind: bytes, request: bytes) -> object:
-        """Send a request; its answer. Whoever is cancelled meanwhile gets the answer first, and the cancellation at the
-        next wait: what was drawn must be accounted for. GeneratorFailedError.
+        """Send a request; its answer. GeneratorFailedError.
+
+        Who asked first goes on first. Who is cancelled meanwhile gets the answer all the same, and the cancellation at
+        the next wait: a draw that was made must be accounted for.
         """
         if self._ended is not None or self._transport is None:
             raise GeneratorFailedError(LOST if self._ended is None else self._ended.reason, self._no_more)
-        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[object] = loop.create_future()
+        before, gone = self._newest, loop.create_future()
+        self._newest = gone
         self._waiting.append((kind, answer))
         self._transport.write(framed(request))
-        task, cancelled = asyncio.current_task(), []
-        while not answer.done():
-            try:
-                await asyncio.wait([answer], timeout=ANSWER_S)
-            except asyncio.CancelledError as error:
-                cancelled.append(error.args)
-                if task is not None:
-                    task.uncancel()
-            else:
-                if not answer.done():
-                    self._fail(LATE)
-        for message in cancelled:
-            if task is not None:
-                task.cancel(*message)
-        return answer.result()
+        cancelled: list[tuple[object, ...]] = []
+        try:
+            while not await _settled(answer, ANSWER_S, cancelled):
+                self._fail(LATE)
+            if before is not None:
+                await _settled(before, None, cancelled)
+            return answer.result()
+        finally:
+            gone.set_result(None)
+            for message in cancelled:
+                cast("asyncio.Task[object]", asyncio.current_task()).cancel(*message)
 
     def _take(self, message: bytes) -> None:
         """One answer. WireError, TranscriptError, HealthTestError."""
@@ -238,3 +241,17 @@ class ServedGenerator(asyncio.Protocol):
         self._unread = b""
         if self._transport is not None:
             self._transport.abort()
+
+
+async def _settled(future: asyncio.Future[Any], limit_s: float | None, cancelled: list[tuple[object, ...]]) -> bool:
+    """Wait for a future, at most so long; whether it is done. A cancellation is put aside, to be made up for."""
+    task = cast("asyncio.Task[object]", asyncio.current_task())
+    while not future.done():
+        try:
+            await asyncio.wait([future], timeout=limit_s)
+        except asyncio.CancelledError as error:
+            cancelled.append(error.args)
+            task.uncancel()
+        else:
+            break
+    return future.done()

@@ -32,6 +32,7 @@ from rng.errors import EntropyError, GeneratorFailedError, RngError, SelfTestErr
 from rng.generator import Draw, Generator, LifeEvent
 from rng.shuffle import transcript_to_deck
 from tests.support.process.generator import RNG_HASH, Reported, answers_at, lying, serving_thread
+from tests.support.waiting import until
 from tests.unit.test_imports_counted import imported
 
 NAME = "node-1-b1-w0"
@@ -43,12 +44,6 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[ServedGenerator, Reporte
         generator = await begin_served(tmp_path / "g.sock", RNG_HASH, NAME)
         yield generator, reported
         await generator.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - what it waits for is in other threads
-            await asyncio.sleep(0.005)
 
 
 # --- as the embedded one ----------------------------------------------------------------------------------------------
@@ -101,6 +96,25 @@ async def test_who_asks_first_goes_on_first_whoever_is_cancelled(served: tuple[S
     assert order == list(range(1, 101))
     assert sorted(cancelled) == list(range(1, 101, 3))
     assert [task.cancelled() for task in tasks] == [number % 3 == 0 for number in range(100)]
+
+
+async def test_who_is_cancelled_as_the_answers_come_does_not_overtake(tmp_path: Path) -> None:
+    """The cancelled ones are woken first; each waits all the same for who asked before."""
+    async with lying(tmp_path / "g.sock", lambda *_: []) as requests:
+        generator = await begin_served(tmp_path / "g.sock", RNG_HASH, NAME)
+        order: list[int] = []
+
+        async def one() -> None:
+            order.append((await generator.draw()).draw_no)
+
+        tasks = [asyncio.create_task(one()) for _ in range(6)]
+        await until(lambda: len(requests) == 7)
+        for task in tasks[1::2]:
+            task.cancel()
+        generator.data_received(b"".join(framed(format_drawn(honest(number))) for number in range(1, 7)))
+        await asyncio.wait(tasks)
+        assert order == [1, 2, 3, 4, 5, 6]
+        generator._fail("GENERATOR_LOST")
 
 
 async def test_a_limit_of_time_around_a_draw_works_as_ever(
