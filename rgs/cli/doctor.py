@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -37,10 +38,15 @@ def command(
             help="For whatever starts the server: status 0 with warnings, and what only others can put right is one.",
         ),
     ] = False,
+    backups: Annotated[
+        Path | None, typer.Option(help="The folder of the backups: is the newest one of last night?", file_okay=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document, for programs.")] = False,
 ) -> int:
     """Check settings, permissions, disks, keys, certificates, clock, store, log, allow-list and peers of a home."""
-    findings = asyncio.run(check_home(home.absolute(), development=development, before_start=before_start))
+    findings = asyncio.run(
+        check_home(home.absolute(), development=development, before_start=before_start, backups=backups)
+    )
     level = worst(findings)
     status = 0 if before_start and level is Level.WARNING else STATUS[level]
     if as_json:

@@ -3,7 +3,8 @@ backed up and restored, and a doctor who finds nothing.
 
 Skipped where PostgreSQL with TLS (Debian: postgresql-15) is not installed. RGS_TEST_POSTGRES_TLS names another folder
 of programs. Root runs it as `nobody`, who may read everything, because the interpreter may lie in root's own folders.
-The block `module` takes the place of the block `files` where SoftHSM2 is installed.
+It runs with the block `files`, and with the block `module` in its place where SoftHSM2 is installed. The block `nginx`
+is left out where nginx is not installed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ PAGE = (ROOT / "docs" / "production.md").read_text("utf-8")
 BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OF_THE_MACHINE = {"CLOCK_NOT_KEPT", "DISK_LOW", "DISK_NOT_DURABLE"}
 """What a machine of tests may have, and the server's set-up cannot change."""
-PORTS = ("NODE1", "NODE2", "DB1", "DB2", "WITNESS", "WALLET", "REGULATOR")
+PORTS = ("NODE1", "NODE2", "DB1", "DB2", "WITNESS", "WALLET", "REGULATOR", "METRICS1", "METRICS2", "PUBLISHED")
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+PROMTOOL = shutil.which("promtool")
 RUN_S = 1800
 AS_NOBODY = (
     *("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"),
@@ -67,7 +70,7 @@ class Site:
 
     def stop(self) -> None:
         """Stop what the page has started: servers first, then what they call, then the databases."""
-        names = ("node1", "node2", "witness", "wallet", "regulator")
+        names = ("nginx", "node1", "node2", "witness", "wallet", "regulator")
         for name in names:
             self.run(f"kill $(cat {name}.pid) && {WAIT.format(name)}; kill -9 $(cat {name}.pid)")
         for name in ("db2", "db1"):
@@ -90,7 +93,10 @@ def site() -> Iterator[Site]:
         "LC_ALL": "C.UTF-8",
         "SITE": str(folder),
         "PGBIN": str(found),
+        "BACKUPS": str(folder / "backups"),
         "EXAMPLES": str(ROOT / "examples"),
+        "DEPLOY": str(ROOT / "deploy"),
+        **({} if NGINX is None else {"NGINXBIN": NGINX}),
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
         **dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True)),
@@ -114,23 +120,41 @@ def blocks() -> list[tuple[str, str]]:
 
 def test_the_page_has_its_blocks() -> None:
     names = [name for name, _ in blocks()]
-    assert names.count("files") == names.count("module") == names.count("doctor") == 1
+    assert all(names.count(name) == 1 for name in ("files", "module", "nginx", "doctor"))
     assert names[-1] == "doctor"
     assert len(names) > 12
     assert UTIL is None or WHOLE or MODULE is None
 
 
+def test_the_page_and_the_units_have_the_same_folders() -> None:
+    """Who follows the page and then installs the units serves what the page has made."""
+    folders = dict(re.findall(r'"\$\{(\w+):=(/[^}]+)\}"', PAGE))
+    units = "".join(path.read_text("utf-8") for path in (ROOT / "deploy/systemd").glob("rgs*@.service"))
+    assert set(re.findall(r"--home (\S+)/%i", units)) == {folders["SITE"]}
+    assert set(re.findall(r"--(?:to|from|scratch|backups) (\S+)", units)) == {folders["BACKUPS"]}
+    assert set(re.findall(r"--pg-bin (\S+)", units)) == {folders["PGBIN"]}
+    assert set(re.findall(r"PGPASSFILE=(\S+)/pgpass", units)) == {folders["SITE"]}
+    for name in ("nginx.conf", "Caddyfile"):
+        text = (ROOT / "deploy" / name).read_text("utf-8")
+        assert set(re.findall(r"(/[\w/]+)/(?:ca|translog)\b", text)) == {folders["SITE"]}, name
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(RUN_S)
-def test_the_page_makes_a_server_for_real_money(site: Site) -> None:
-    left_out = "files" if WHOLE else "module"
-    script = "\n".join(text for name, text in blocks() if name not in {left_out, "doctor"})
+@pytest.mark.parametrize("keys", ["files", "module"])
+def test_the_page_makes_a_server_for_real_money(site: Site, keys: str) -> None:
+    if keys == "module" and not WHOLE:
+        pytest.skip("SoftHSM2 is not installed (Debian: softhsm2)")
+    left_out = {"doctor", *({"files", "module"} - {keys}), *({"nginx"} if NGINX is None else ())}
+    script = "\n".join(text for name, text in blocks() if name not in left_out)
     done = site.run(script)
     texts = {path.name: path.read_text("utf-8", "replace")[-1500:] for path in site.folder.glob("*.log")}
     logs = "".join(f"--- {name}\n{text}" for name, text in texts.items())
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}\n{logs}"
     assert done.stdout.count("closed, ") == 2, done.stdout
     assert "passed in" in done.stdout.splitlines()[-1], done.stdout
+    if PROMTOOL is not None:
+        site.run(f'"{PROMTOOL}" check config prometheus.yml').check_returncode()
 
     (doctor,) = [text for name, text in blocks() if name == "doctor"]
     said = site.run("\n".join(f"{line} || [ $? = 1 ]" for line in doctor.splitlines()))
@@ -139,7 +163,8 @@ def test_the_page_makes_a_server_for_real_money(site: Site) -> None:
     if not codes:
         assert said.stdout.count("all is well: 0 errors, 0 warnings") == 2
 
-    secret = (site.folder / "db.password").read_text("ascii").strip()
-    assert secret not in done.stdout + done.stderr + said.stdout + logs
+    for name in ("db.password", "metrics.token"):
+        secret = (site.folder / name).read_text("ascii").strip()
+        assert secret not in done.stdout + done.stderr + said.stdout + logs, name
     assert not list((site.folder / "node1").rglob("root.key"))
     assert not list((site.folder / "backups").rglob("*.key"))

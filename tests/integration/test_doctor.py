@@ -26,7 +26,7 @@ from rgs.node.generator.wire import rng_sha256
 from rgs.node.home import ensure_home
 from rgs.node.workers import serving_alone
 from rgs.store.address import PostgresAddress
-from tests.support.doctor.host_plants import settings_findings
+from tests.support.doctor.host_plants import backups, settings_findings
 from tests.support.doctor.peer_plants import database_with, reach_wallet
 from tests.support.doctor.planting import (
     DAY_MS,
@@ -108,6 +108,11 @@ def test_the_database_of_the_tests_says_how_it_is_set(planted: Planted, database
 def test_a_wallet_that_answers_is_fine(planted: Planted) -> None:
     (found,) = asyncio.run(reach_wallet(planted, planted.authority()))
     assert (found.level, found.what.split(" answers")[0]) == (Level.OK, "the wallet of demo-operator")
+
+
+def test_a_backup_of_last_night_and_metrics_are_fine(planted: Planted) -> None:
+    planted.set('metrics_listen = "127.0.0.1:9464"', 'traces = "log/traces.jsonl"')
+    assert [one.code for one in backups(planted, 25 * 3_600_000)] == ["OK", "OK"]
 
 
 def test_a_home_that_is_served_has_its_port(planted: Planted) -> None:

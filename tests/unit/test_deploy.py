@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import re
 import shutil
@@ -346,6 +347,27 @@ def test_the_generator_process_starts_measured_without_a_network_and_for_its_ser
         assert f'generator = "unix:{socket}"' in text
 
 
+@pytest.mark.skipif(shutil.which("logrotate") is None, reason="logrotate is not installed")
+def test_logrotate_keeps_what_the_server_has_open(tmp_path: Path) -> None:
+    """The server writes on into the same file, and nothing that was written before is lost."""
+    log = tmp_path / "node1/log/rgs.log"
+    log.parent.mkdir(parents=True)
+    text = (DEPLOY / "logrotate.conf").read_text("utf-8").replace("/var/lib/rgs", str(tmp_path))
+    assert "    su rgs rgs\n" in text
+    (tmp_path / "conf").write_text(text.replace("    su rgs rgs\n", "").replace("    delaycompress\n", ""), "utf-8")
+    (tmp_path / "conf").chmod(0o600)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(descriptor, b"before\n")
+    command = [shutil.which("logrotate") or "", "--force", "--state", str(tmp_path / "state"), str(tmp_path / "conf")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    os.write(descriptor, b"after\n")
+    os.close(descriptor)
+    (kept,) = log.parent.glob("rgs.log-*.gz")
+    assert (gzip.decompress(kept.read_bytes()), log.read_bytes()) == (b"before\n", b"after\n")
+    assert kept.stat().st_mode & 0o077 == 0
+
+
 # --- the log, published -----------------------------------------------------------------------------------------------
 
 
@@ -377,7 +399,7 @@ def test_nginx_accepts_the_configuration(tmp_path: Path) -> None:
         [*command, "-keyout", tmp_path / "log.key", "-out", tmp_path / "log.pem"], check=True, capture_output=True
     )
     shutil.copy(tmp_path / "log.pem", tmp_path / "auditors.pem")
-    server = re.sub(r"/srv/rgs/(tls|ca)/", f"{tmp_path}/", (DEPLOY / "nginx.conf").read_text("utf-8"))
+    server = re.sub(r"/var/lib/rgs/ca/", f"{tmp_path}/", (DEPLOY / "nginx.conf").read_text("utf-8"))
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     folders = "".join(f"{one}_temp_path {tmp_path}/{one};\n" for one in kinds)
     whole = f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}{server}\n}}\n"

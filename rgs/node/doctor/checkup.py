@@ -18,6 +18,7 @@ from rgs.node.doctor.keys import KEYS, SETTINGS, check_keys, check_settings
 from rgs.node.doctor.parties import PEERS, check_parties, check_witnesses
 from rgs.node.doctor.permissions import DISK, PERMISSIONS, check_disks, check_permissions
 from rgs.node.doctor.store import CLOCK, STORE, check_clock, check_store
+from rgs.node.doctor.watching import WATCHING, check_watching
 
 Check = Callable[[Home], Iterator[Finding]]
 AsyncCheck = Callable[[Home], AsyncIterator[Finding]]
@@ -30,6 +31,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     (CERTIFICATES, check_certificates),
     (CLOCK, check_clock),
     (PEERS, check_witnesses),
+    (WATCHING, check_watching),
 )
 ASYNC_CHECKS: Final[tuple[tuple[str, AsyncCheck], ...]] = (
     (GENERATOR, check_generator),
@@ -38,16 +40,18 @@ ASYNC_CHECKS: Final[tuple[tuple[str, AsyncCheck], ...]] = (
 )
 
 
-async def check_home(path: Path, *, development: bool = False, before_start: bool = False) -> list[Finding]:
+async def check_home(
+    path: Path, *, development: bool = False, before_start: bool = False, backups: Path | None = None
+) -> list[Finding]:
     """All findings of a home, those that are fine with them. An error in a check is a finding, never an exception.
 
-    `before_start`: what only others can put right is a warning.
+    `before_start`: what only others can put right is a warning. `backups`: their folder, to look at the newest one.
     """
     if not (path / CONFIG_FILE).is_file():
         what = f"{path} is not the home of a node: there is no {CONFIG_FILE}"
         return [found(SETTINGS, "SETTINGS_REFUSED", what, value=path)]
     try:
-        home = Home(load_config(path), now_ms())
+        home = Home(load_config(path), now_ms(), backups)
     except RgsError as error:
         return [found(SETTINGS, "SETTINGS_REFUSED", error.message, value=path / CONFIG_FILE)]
     findings: list[Finding] = []

@@ -42,10 +42,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """What the checks look at: the settings, and the time in milliseconds since 1970."""
+    """What the checks look at: the settings, the time in milliseconds since 1970, and the folder of the backups."""
 
     config: Config
     now_ms: int
+    backups: Path | None = None
 
     def within(self, path: Path) -> str:
         """A path for people: relative to the home, where it lies in it."""
@@ -141,6 +142,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     "STORE_ON_ONE_DISK": Kind(_W, "Use PostgreSQL with a standby: a lost disk loses every round since the backup."),
     # log
     "LOG_REFUSED": Kind(_E, "Do not start: see docs/log.md, When it refuses, and docs/keys.md, section 5."),
+    # watching
+    "NO_METRICS": Kind(_W, "Set `metrics_listen`, and let a Prometheus read it (docs/metrics.md)."),
+    "METRICS_REFUSED": Kind(
+        _E, "Correct the file that `metrics_token` or `metrics_ca` names: no server starts with it."
+    ),
+    "BACKUP_OLD": Kind(_W, "See why the nightly `rgs backup make` did not run (docs/backup.md)."),
     # disk
     "DISK_NOT_DURABLE": Kind(_E, "Move the folder to a local disk."),
     "DISK_FULL": Kind(_E, "Make room: the server stops new rounds when it cannot write."),
@@ -154,6 +161,7 @@ REAL_MONEY: Final = frozenset(
         *("DEVELOPMENT_KEY", "ROOT_IN_HOME", "DEVELOPMENT_CA", "CA_KEY_IN_HOME", "CLIENT_KEYS_IN_HOME"),
         *("DEMO_PARTY", "JURISDICTION_FOR_TESTS", "ONE_ADMIN", "EMBEDDED_WALLET", "EMBEDDED_REGULATOR"),
         *("NO_STANDBY", "NOT_ARCHIVED", "CHECKSUMS_OFF", "STORE_ON_ONE_DISK", "DISK_NOT_DURABLE", "CLOCK_NOT_KEPT"),
+        *("NO_METRICS", "BACKUP_OLD"),
     }
 )
 """Findings that count only where real money is played for."""

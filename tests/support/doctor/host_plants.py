@@ -18,12 +18,14 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from rgs.node import pki
+from rgs.node.backups.making import make_backup
 from rgs.node.clock import now_ms
 from rgs.node.doctor import checkup
 from rgs.node.doctor.certificates import check_certificates
 from rgs.node.doctor.findings import Finding, Home
 from rgs.node.doctor.keys import check_keys, check_settings
 from rgs.node.doctor.permissions import GIB, check_disks, check_permissions
+from rgs.node.doctor.watching import BACKUP_OLD_MS, check_watching
 from rgs.service.callers import Role
 from tests.support.doctor.planting import (
     DAY_MS,
@@ -151,6 +153,58 @@ def log_folder_of_a_group(planted: Planted) -> Iterable[Finding]:
     (planted.path / "translog").mkdir()
     (planted.path / "translog").chmod(0o2770)
     return check_permissions(planted.home)
+
+
+@plants("NOT_WRITABLE")
+def traces_elsewhere(planted: Planted) -> Iterable[Finding]:
+    planted.set('traces = "log/traces.jsonl"')
+    with patch("rgs.node.doctor.watching.os.access", lambda path, _mode: path != planted.path):
+        return list(check_watching(planted.home))
+
+
+@plants("NO_METRICS")
+def without_metrics(planted: Planted) -> Iterable[Finding]:
+    return check_watching(planted.home)
+
+
+@plants("METRICS_REFUSED")
+def token_for_everybody(planted: Planted) -> Iterable[Finding]:
+    (planted.path / "token").write_text("t" * 40)
+    (planted.path / "token").chmod(0o644)
+    planted.set('metrics_listen = "127.0.0.1:9464"', 'metrics_token = "token"')
+    return check_watching(planted.home)
+
+
+@plants("METRICS_REFUSED")
+def certificates_of_nobody(planted: Planted) -> Iterable[Finding]:
+    (planted.path / "scrapers.pem").write_text("no certificate")
+    planted.set('metrics_listen = "127.0.0.1:9464"', 'metrics_ca = "scrapers.pem"')
+    return check_watching(planted.home)
+
+
+def backups(planted: Planted, age_ms: int) -> list[Finding]:
+    """Of a home with a backup of this age."""
+    made = asyncio.run(make_backup(planted.home.config, planted.path / "backups", None, now_ms() - age_ms))
+    assert made.folder.parent == planted.path / "backups"
+    return list(check_watching(replace(planted.home, backups=planted.path / "backups")))
+
+
+@plants("BACKUP_OLD")
+def no_backup(planted: Planted) -> Iterable[Finding]:
+    return check_watching(replace(planted.home, backups=planted.path / "nowhere"))
+
+
+@plants("BACKUP_OLD")
+def backup_of_the_day_before(planted: Planted) -> Iterable[Finding]:
+    return backups(planted, BACKUP_OLD_MS + 60_000)
+
+
+@plants("BACKUP_OLD")
+def damaged_backup(planted: Planted) -> Iterable[Finding]:
+    backups(planted, 1_000)
+    (path,) = (planted.path / "backups").glob("*/backup.json")
+    path.write_text("{")
+    return check_watching(replace(planted.home, backups=planted.path / "backups"))
 
 
 @plants("OWNER_DIFFERS")
