@@ -297,7 +297,7 @@ def test_a_certificate_is_told_to_people(ruleset_id: str) -> None:
 def test_the_command_prints_and_checks_a_certificate(
     casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda _: casino)
+    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda *_, **__: casino)
     monkeypatch.setattr("certification.rtp.command.certificate", lambda *_: document("casino-holdem"))
     assert main(["rtp", "casino-holdem", "--json", "--check", "--write", str(tmp_path)]) == 0
     out, result = capsys.readouterr()
@@ -334,7 +334,7 @@ def test_the_command_refuses_where_it_cannot_write(
     casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Status 1 would say that the committed certificate is another."""
-    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda _: casino)
+    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda *_, **__: casino)
     monkeypatch.setattr("certification.rtp.command.certificate", lambda *_: document("casino-holdem"))
     with pytest.raises(SystemExit) as caught:
         main(["rtp", "casino-holdem", "--write", str(tmp_path / "none")])
@@ -348,7 +348,7 @@ def test_the_command_refuses_where_it_cannot_write(
 def test_a_committed_certificate_that_is_no_text_is_another_one(
     casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda _: casino)
+    monkeypatch.setattr("certification.rtp.command.Enumerated", lambda *_, **__: casino)
     monkeypatch.setattr("certification.rtp.command.certificate", lambda *_: document("casino-holdem"))
     monkeypatch.setattr("certification.rtp.command.DIRECTORY", tmp_path)
     (tmp_path / f"{load_ruleset('casino-holdem').sha256}.json").write_bytes(b"\xff")
