@@ -35,7 +35,7 @@ def named(kind: str) -> list[str]:
 
 
 def is_logger(node: ast.expr) -> bool:
-    """A call of `structlog.get_logger`, or a name or attribute that holds one by the house's habit."""
+    """A call of `structlog.get_logger`, or a name or attribute that holds one as this project calls it."""
     text = ast.unparse(node)
     return "get_logger(" in text or re.fullmatch(r"(self\.)?_?log(ger)?", text) is not None
 

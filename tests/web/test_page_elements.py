@@ -27,11 +27,11 @@ ROWS: Final = """() => [...document.querySelector("rgs-paytable").shadowRoot.que
 class Theirs(SimpleHTTPRequestHandler):
     """The server of somebody else: the built page's files, their own page, and a catalog that they have kept."""
 
-    asked: list[str]
+    requested: list[str]
     own: dict[str, bytes]
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requested.append(self.path)
         if (content := self.own.get(self.path)) is None:
             super().do_GET()
             return
@@ -53,7 +53,7 @@ class Theirs(SimpleHTTPRequestHandler):
 @pytest.fixture
 def theirs(browser: Any, page_whole: Any) -> Iterator[tuple[str, Any]]:
     catalog = visit(browser, page_whole.origin).sign_up(amount="").api("/api/catalog")
-    Theirs.asked = []
+    Theirs.requested = []
     Theirs.own = {
         "/index-of-theirs.html": FOREIGN,
         "/theirs.js": PIECE.encode(),
@@ -80,5 +80,5 @@ def test_a_paytable_stands_alone_in_a_page_of_somebody_else(browser: Any, theirs
         assert [row.rpartition(" ")[2] for row in shown[1 : 1 + len(paid)]] == paid
         assert "Royal flush" in shown[1]
     assert visitor.faults == []
-    files = {path for path in Theirs.asked if not path.startswith("/assets/") and path != "/favicon.ico"}
-    assert files == {"/elements.js", *Theirs.own}, "nothing of a platform is asked for"
+    files = {path for path in Theirs.requested if not path.startswith("/assets/") and path != "/favicon.ico"}
+    assert files == {"/elements.js", *Theirs.own}, "nothing of a platform is requested for"

@@ -1,6 +1,6 @@
 """The page under the rules of Great Britain as the server has them (`gb-ukgc`), with certificates of its own CA.
 
-The operator, its tables and its players are of that jurisdiction, so what the page is told comes from the shipped data.
+The operator, its tables and its players are of that jurisdiction, so what the page is given comes from the shipped data.
 It allows no test regulator: the simulator stands in for a real one.
 """
 
@@ -114,13 +114,13 @@ def visitor(browser: Any, great_britain: Any) -> Any:
     found.page.context.close()
 
 
-def test_the_page_is_told_the_shipped_rules(visitor: Visitor) -> None:
-    told = visitor.api("/api/catalog")["jurisdiction"]
-    assert told["jurisdiction"]["id"] == LAW.id
-    assert int(told["min_round_interval_ms"]) == LAW.min_round_interval_ms == 5000
-    assert told["tables_max"] == LAW.tables_max == 1
+def test_the_page_gets_the_shipped_rules(visitor: Visitor) -> None:
+    given = visitor.api("/api/catalog")["jurisdiction"]
+    assert given["jurisdiction"]["id"] == LAW.id
+    assert int(given["min_round_interval_ms"]) == LAW.min_round_interval_ms == 5000
+    assert given["tables_max"] == LAW.tables_max == 1
     for name in ("demo_allowed", "repeat_allowed", "skip_animations_allowed", "free_bets_allowed"):
-        assert not told.get(name, False)
+        assert not given.get(name, False)
         assert getattr(LAW, name) is False
     assert visitor.page.evaluate("document.documentElement.lang") == "en", "a German browser gets the language allowed"
     visitor.page.click("[data-does=settings]")

@@ -7,7 +7,7 @@ instead). Then amounts are compared with zero tolerance, and times with that of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rgs.core.amounts import format_money
@@ -120,14 +120,14 @@ def _match_transfer(
         if not any(map(terms.is_due, times)):
             continue
         is_money = kind in {BreakClass.AMOUNT_DIFFERS, BreakClass.DIRECTION_DIFFERS}
-        result = _of_transfer(
+        yield _of_transfer(
             kind,
             transfer,
             (("statements", ours), *((other.source, other.says) for other in others)),
             ("statements", *dict.fromkeys(other.source for other in others)),
             amount_minor=max(other.off_minor for other in others) if is_money else transfer.amount_minor,
+            is_short=is_money and any(other.is_short for other in others),
         )
-        yield replace(result, is_owed=is_money and any(other.is_short for other in others))
     if terms.wallet:
         yield from _match_times(transfer, moved, rows, terms)
     if terms.regulator and transfer.source == "purchase" and terms.is_due(transfer.time_ms):
@@ -194,10 +194,14 @@ def _match_times(
     elif not terms.is_due(transfer.time_ms):
         return
     elif left > 1:
-        result = _of_transfer(
-            BreakClass.DUPLICATE, transfer, said, ("wallet",), amount_minor=transfer.amount_minor * (left - 1)
+        yield _of_transfer(
+            BreakClass.DUPLICATE,
+            transfer,
+            said,
+            ("wallet",),
+            amount_minor=transfer.amount_minor * (left - 1),
+            is_short=transfer.kind == DEBIT,
         )
-        yield replace(result, is_owed=transfer.kind == DEBIT)
     elif transfer.kind == CREDIT:
         if transfer.amount_minor or transfer.source in OF_ROUNDS:  # a payout of 0 may be missing
             late = not rows and transfer.time_ms >= terms.wallet_until_ms
@@ -296,7 +300,11 @@ def _of_transfer(
     sources: tuple[str, ...],
     *,
     amount_minor: int | None = None,
+    is_short: bool = False,
 ) -> Break:
+    """The break of a transfer. `is_short`: the wallet gave less than is due, or took more. That is owed to the player,
+    but for the money of a campaign: it is the operator's.
+    """
     return Break(
         kind,
         f"transaction {transfer.transaction_id}",
@@ -308,7 +316,7 @@ def _of_transfer(
         currency=transfer.currency,
         game=transfer.game,
         sources=sources,
-        is_owed=kind is BreakClass.MISSING_CREDIT,
+        is_owed=(is_short or kind is BreakClass.MISSING_CREDIT) and transfer.source != "free_bet",
     )
 
 
