@@ -81,4 +81,4 @@ def test_a_paytable_stands_alone_in_a_page_of_somebody_else(browser: Any, theirs
         assert "Royal flush" in shown[1]
     assert visitor.faults == []
     files = {path for path in Theirs.requested if not path.startswith("/assets/") and path != "/favicon.ico"}
-    assert files == {"/elements.js", *Theirs.own}, "nothing of a platform is requested for"
+    assert files == {"/elements.js", *Theirs.own}, "nothing of a platform is requested"

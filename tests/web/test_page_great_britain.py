@@ -1,6 +1,6 @@
 """The page under the rules of Great Britain as the server has them (`gb-ukgc`), with certificates of its own CA.
 
-The operator, its tables and its players are of that jurisdiction, so what the page is given comes from the shipped data.
+The operator, its tables and its players are of that jurisdiction, so what the page has comes from the shipped data.
 It allows no test regulator: the simulator stands in for a real one.
 """
 
