@@ -21,6 +21,13 @@ export interface GameTexts {
   errors?: Record<string, string>;
   malfunctions?: Record<string, string>;
   operations?: Record<string, string>;
+  modes?: Record<string, string>;
+  pays?: Record<string, string>;
+  return_bases?: Record<string, string>;
+  /** What a decision that nobody took is called. */
+  automatic_actions?: Record<string, string>;
+  /** With places for `elapsed`, `staked`, `returned` and `net`. */
+  reality_check?: string;
 }
 
 type Section = {

@@ -6,6 +6,8 @@ import type { Store } from "./store.js";
 export interface RealityCheck {
   session_id: string;
   elapsed_ms?: string;
+  staked_minor?: string;
+  returned_minor?: string;
   net_position_minor?: string;
   currency?: string;
 }

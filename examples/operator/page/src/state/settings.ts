@@ -2,6 +2,9 @@
 
 export interface Settings {
   sound: boolean;
+  /** The dealer's voice and the sounds of the game are switched apart; `sound` switches both. */
+  voice: boolean;
+  effects: boolean;
   voice_volume: number;
   game_volume: number;
   chat: boolean;
@@ -14,7 +17,9 @@ export interface Settings {
 
 export const STANDARD: Settings = {
   sound: true,
-  voice_volume: 0,
+  voice: true,
+  effects: true,
+  voice_volume: 70,
   game_volume: 60,
   chat: true,
   language: "",

@@ -39,8 +39,8 @@ export class Sound {
   }
 
   say(text: string, language: string): void {
-    const volume = this.settings().voice_volume;
-    if (!this.on || volume === 0 || !("speechSynthesis" in window)) return;
+    const { voice, voice_volume: volume } = this.settings();
+    if (!this.on || !voice || volume === 0 || !("speechSynthesis" in window)) return;
     const words = new SpeechSynthesisUtterance(text);
     words.lang = language;
     words.volume = volume / 100;
@@ -58,7 +58,8 @@ export class Sound {
 
   /** Browsers allow sound once the player has done something on the page. */
   private get may(): boolean {
-    return this.on && this.settings().game_volume > 0 && (navigator.userActivation?.hasBeenActive ?? false);
+    const { effects, game_volume: volume } = this.settings();
+    return this.on && effects && volume > 0 && (navigator.userActivation?.hasBeenActive ?? false);
   }
 
   /** Sounds after the next frame: what the player did is seen first. */

@@ -1,10 +1,11 @@
-/** The seven boxes of a table: who sits where, what lies there, whose decision is out; a free box can be taken (T-5). */
+/**
+ * The seven boxes of a table: who sits where, whose decision is out; a free box can be taken (T-5). What lies in the
+ * player's own box is shown large: its cards above, its bets on the spots.
+ */
 
 import { css, html, nothing, type TemplateResult } from "lit";
 
-import { spotsOf } from "../model/rules.js";
-import { textOf } from "../model/texts.js";
-import { int, type BoxView } from "../model/types.js";
+import type { BoxView } from "../model/types.js";
 import type { TablePlay } from "../state/table.js";
 import { define, shared, StoreElement } from "./base.js";
 import { card, cardStyles } from "./cards.js";
@@ -28,7 +29,7 @@ export class BoxesElement extends StoreElement {
         padding: 0;
         display: grid;
         grid-auto-flow: column;
-        grid-auto-columns: minmax(4.9rem, 1fr);
+        grid-auto-columns: minmax(4.6rem, 1fr);
         overflow-x: auto;
         gap: 0.3rem;
       }
@@ -42,7 +43,7 @@ export class BoxesElement extends StoreElement {
         display: grid;
         align-content: start;
         gap: 0.1rem;
-        min-height: 5.4rem;
+        min-height: 4rem;
         color: #fff;
       }
       li.own {
@@ -53,6 +54,7 @@ export class BoxesElement extends StoreElement {
       .cards {
         min-height: 0;
       }
+      .box,
       .who {
         font-weight: 700;
         overflow: hidden;
@@ -83,11 +85,12 @@ export class BoxesElement extends StoreElement {
     const number = this.t("table.box", { box: box.box ?? 0 });
     const taken = Boolean(box.nickname) || own;
     return html`<li class=${own ? "own" : ""} data-box=${box.box ?? 0}>
-      <span class="who" title=${box.nickname ?? ""}>${number}${own ? ` · ${this.t("table.you")}` : box.nickname ? ` · ${box.nickname}` : nothing}</span>
-      ${box.hole_cards?.length
+      <span class="box">${number}</span>
+      ${taken ? html`<span class="who" title=${box.nickname ?? ""}>${own ? this.t("table.you") : box.nickname}</span>` : nothing}
+      ${box.hole_cards?.length && !own
         ? html`<div class="cards">${box.hole_cards.map((code) => card(store, code))}</div>`
         : nothing}
-      ${taken ? html`<span>${this.status(box)}</span>` : nothing} ${own ? this.bets(box) : nothing}
+      ${taken ? html`<span>${this.status(box)}</span>` : nothing}
       ${!taken && !play.seated && !play.needsParticipation && !box.reserved
         ? html`<button data-does="box" ?disabled=${play.busy} @click=${() => play.join(box.box)}>${this.t("table.sit_here")}</button>`
         : nothing}
@@ -96,18 +99,8 @@ export class BoxesElement extends StoreElement {
   }
 
   private status(box: BoxView): string {
-    if (!box.in_round) return "";
+    if (!box.in_round || this.play.table?.state !== "TABLE_STATE_DECIDING") return "";
     return this.t(box.decided ? "table.has_decided" : "table.decides");
-  }
-
-  /** Own bets, from the player outward: play, ante, blind, trips. */
-  private bets(box: BoxView): unknown {
-    const { play, store } = this;
-    const bets = play.round?.bets ?? box.bets ?? [];
-    return spotsOf(play.game)
-      .map((name) => bets.find((bet) => bet.bet === name))
-      .filter((bet) => bet !== undefined)
-      .map((bet) => html`<span>${textOf(store.texts, play.game.ruleset.id, "bets", bet.bet)} ${store.money(int(bet.amount_minor), play.currency)}</span>`);
   }
 }
 

@@ -35,7 +35,7 @@ export function card(store: Store, code: string, kind: "" | "counts" | "dim" = "
     <text x=${rank === "T" ? 4 : 7} y="30" class="rank ${rank === "T" ? "ten" : ""}">${faceOf(rank)}</text>
     <path d=${SUIT_PATHS[suit]} transform="translate(33 8) scale(0.9)" />
     <path d=${SUIT_PATHS[suit]} transform="translate(14 40) scale(1.5)" opacity=${rank in CROWNS ? 0.25 : 1} />
-    ${crown(rank)} ${dealers ? svg`<path class="mark" d="M14 76h32v7H14z" />` : nothing}
+    ${crown(rank)} ${dealers ? svg`<path class="mark" d="M2 73h56v6a4 4 0 0 1-4 4H6a4 4 0 0 1-4-4z" />` : nothing}
   </svg>`;
 }
 
@@ -64,8 +64,8 @@ export function row(
 ): TemplateResult {
   const known = cards ?? [];
   const kindOf = (code: string): "" | "counts" | "dim" => {
-    if (!options.five?.length) return "";
-    if (options.five.includes(code)) return "counts";
+    if (!options.five?.length && !options.dealers?.length) return "";
+    if (options.five?.includes(code)) return "counts";
     return options.dealers?.includes(code) ? "" : "dim";
   };
   const empty = Array.from({ length: Math.max(0, places - known.length) }, (_, index) => index);
@@ -131,12 +131,11 @@ export const cardStyles = css`
     stroke: #ffd54a;
     stroke-width: 5;
   }
-  .card.dim {
-    opacity: 0.7;
+  .card.dim .face {
+    fill: #c9d0cc;
   }
   .card .mark {
-    fill: #7a2430;
-    stroke: #e3c08a;
+    fill: #b4532a;
   }
   .card.back .face {
     fill: #f4efe2;
@@ -148,6 +147,22 @@ export const cardStyles = css`
     fill: none;
     stroke: #e3c08a;
     stroke-width: 1.4;
+  }
+  /* How the five cards of each hand are marked, said where each hand is named. */
+  .key {
+    display: inline-block;
+    width: 0.8em;
+    height: 1em;
+    margin-right: 0.4em;
+    vertical-align: -0.12em;
+    border-radius: 0.15em;
+    background: #fdfdfb;
+  }
+  .key.own {
+    border: 0.18em solid #ffd54a;
+  }
+  .key.dealers {
+    border-bottom: 0.34em solid #b4532a;
   }
   @keyframes turn {
     from {

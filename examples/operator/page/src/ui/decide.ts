@@ -8,8 +8,9 @@ import { defaultOf } from "../model/rules.js";
 import { labelOf, textOf } from "../model/texts.js";
 import { int, type LegalAction, type RoundView } from "../model/types.js";
 import type { Play } from "../state/play.js";
-import type { WordKey } from "../words/index.js";
+import { handWords } from "../words/hand.js";
 import { define, shared, TickingElement } from "./base.js";
+import { feltTexts } from "./felt-texts.js";
 
 export class DecideElement extends TickingElement {
   static override properties = {
@@ -58,11 +59,34 @@ export class DecideElement extends TickingElement {
       .silence {
         font-size: 0.875rem;
       }
+      /* Three or four tables on a screen: what silence does stands beside the heading. */
+      @media (min-width: 70rem) {
+        :host([dense]) {
+          grid-template-columns: auto auto;
+          justify-content: space-between;
+          align-items: baseline;
+          gap: 0.2rem 0.5rem;
+          padding-inline: 0.5rem;
+        }
+        :host([dense]) h2,
+        :host([dense]) .silence {
+          font-size: 0.8125rem;
+          text-align: left;
+        }
+        :host([dense]) .options {
+          grid-area: 2 / 1 / auto / span 2;
+        }
+        :host([dense]) .options button {
+          min-height: 2.75rem;
+          max-width: none;
+        }
+      }
     `,
   ];
 
   protected override render(): unknown {
     const { round } = this;
+    this.toggleAttribute("dense", this.store.tables.length > 2);
     return html`<h2>${this.t("decide.title")}${this.combination()}</h2>
       <div class="options" role="group" aria-label=${this.t("decide.title")}>
         ${(round.legal_actions ?? []).map((action) => this.option(action))}
@@ -71,12 +95,12 @@ export class DecideElement extends TickingElement {
   }
 
   private combination(): string {
-    const hand = this.round.player_hand?.category;
-    const two = hand ? undefined : ofTwo(this.round.hole_cards ?? []);
-    const category = hand ?? two?.category;
-    if (!category) return "";
-    const name = textOf(this.store.texts, this.play.game.ruleset.id, "hands", category);
-    return two ? `: ${name} (${this.t(`rank.${two.rank}` as WordKey)})` : `: ${name}`;
+    const { game } = this.play;
+    const { words, texts } = feltTexts(this.store, game);
+    const two = ofTwo(this.round.hole_cards ?? []);
+    const hand = this.round.player_hand ?? (two && { category: two.category, cards: [...(this.round.hole_cards ?? [])] });
+    if (!hand?.category) return "";
+    return `: ${handWords(words, textOf(texts, game.ruleset.id, "hands", hand.category), hand)}`;
   }
 
   private option(action: LegalAction): TemplateResult {

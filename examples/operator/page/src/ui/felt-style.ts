@@ -1,28 +1,62 @@
-/** The look of a felt: cards above, spots below, the paytable beside or under them, the bar always at the bottom. */
+/**
+ * The look of a felt: cards and paytable above, spots below, the bar under them. Only the felt scrolls, and only where
+ * a window is too small for it: what is said about the game and the bar stay where they are (F-3). Cards are as large as
+ * the felt has room for.
+ */
 
 import { css } from "lit";
 
 export const feltStyles = css`
   :host {
     display: grid;
-    grid-template-rows: auto 1fr auto;
-    min-height: 100%;
+    grid-template-rows: auto auto minmax(0, 1fr) auto;
+    height: 100%;
+    min-height: 0;
   }
   .felt {
-    grid-template-columns: minmax(0, 1fr);
-    --card-width: clamp(2.5rem, min(14.5vw, 6.2vh), 5rem);
+    grid-row: 3;
+    container: felt / size;
+    overflow-x: clip;
+    overflow-y: auto;
     background: radial-gradient(ellipse at 50% 30%, var(--felt-high), var(--felt) 75%);
     color: #fff;
-    padding: 0.5rem 0.6rem 0.6rem;
+  }
+  .cloth {
+    --side: 9.25rem;
+    --rest: 17.25rem;
+    --card-width: clamp(1.9rem, min((100cqw - var(--side) - 1.4rem) / 5.5, (100cqh - var(--rest)) / 4.2), 8rem);
+    --card-gap: calc(var(--card-width) * 0.08);
+    min-height: 100%;
+    padding: 0.4rem 0.6rem;
     display: grid;
-    gap: 0.35rem;
-    align-content: start;
+    gap: 0.35rem 0.5rem;
+    grid-template-columns: minmax(0, 1fr) var(--side);
+    grid-template-rows: 1fr auto auto auto;
+    grid-template-areas: "hands side" "boxes boxes" "result result" "spots spots";
+  }
+  .boxed {
+    --rest: 23rem;
   }
   .hands {
+    grid-area: hands;
+    align-content: space-evenly;
     display: grid;
     grid-template-columns: minmax(0, 1fr);
     gap: 0.35rem;
     justify-items: center;
+  }
+  rgs-boxes {
+    grid-area: boxes;
+  }
+  rgs-result {
+    grid-area: result;
+  }
+  rgs-spots {
+    grid-area: spots;
+  }
+  .side {
+    grid-area: side;
+    align-self: start;
   }
   .hand {
     display: grid;
@@ -34,67 +68,135 @@ export const feltStyles = css`
     flex-wrap: wrap;
     gap: 0 0.75rem;
     justify-content: center;
+    align-content: start;
+    text-align: center;
+    text-wrap: balance;
     font-weight: 600;
-    min-height: 1.3rem;
+    font-size: 0.8125rem;
+    line-height: 1.2;
+    /* Two lines: their place is there before a hand has its name. */
+    min-height: 2.4em;
+  }
+  .head {
+    grid-row: 2;
+    background: var(--felt);
+    color: #fff;
+  }
+  .head > * {
+    padding-inline: 0.6rem;
+  }
+  .state {
+    background: #fff3d6;
+    color: #3d2a00;
+    padding-block: 0.5rem;
+    font-weight: 600;
+    text-align: center;
   }
   .bar {
-    position: sticky;
-    bottom: 0;
+    grid-row: 4;
     z-index: 2;
     background: var(--panel);
     border-top: 1px solid var(--line);
-    padding: 0.6rem 0.5rem calc(0.6rem + env(safe-area-inset-bottom));
-    min-height: 8.8rem;
+    padding: 0.4rem 0.5rem calc(0.4rem + env(safe-area-inset-bottom));
+    min-height: 8.4rem;
     display: grid;
     align-content: center;
   }
   .bar p {
     text-align: center;
   }
-  @media (max-width: 30rem) {
-    .felt {
-      --card-width: clamp(2.5rem, min(14.5vw, 5.6vh), 5rem);
-      padding: 0.3rem 0.6rem;
-      gap: 0.2rem;
-    }
-    .bar {
-      padding-top: 0.4rem;
-    }
-  }
   .row.centred {
     justify-content: center;
   }
-  .state {
-    background: #fff3d6;
-    color: #3d2a00;
-    border-radius: 0.5rem;
-    padding: 0.5rem 0.75rem;
-    font-weight: 600;
-    text-align: center;
-  }
-  @container (min-width: 56rem) {
+  /* A phone that lies on its side, or a page that is magnified: all of it scrolls, and the bar stays at the bottom. */
+  @media (max-height: 32rem) {
+    :host {
+      height: auto;
+    }
     .felt {
-      --card-width: clamp(2.5rem, 7vh, 5rem);
-      grid-template-columns: minmax(0, 1fr) minmax(14rem, 19rem);
-      grid-template-areas: "hands head" "hands side" "result side" "spots side";
-      grid-template-rows: auto 1fr auto auto;
-      gap: 0.75rem 1.5rem;
-      padding: 1rem 1.5rem;
+      container-type: inline-size;
+      overflow: visible;
     }
-    .felt > .head {
-      grid-area: head;
+    .cloth {
+      --card-width: clamp(1.9rem, (100cqw - var(--side) - 1.4rem) / 5.5, 3.2rem);
     }
-    .felt > .hands {
-      grid-area: hands;
+    .bar {
+      position: sticky;
+      bottom: 0;
+      min-height: 0;
     }
-    .felt > rgs-result {
-      grid-area: result;
+  }
+  @media (max-height: 20rem) {
+    .bar {
+      position: static;
     }
-    .felt > rgs-spots {
-      grid-area: spots;
+  }
+  @container (min-width: 38rem) {
+    .cloth {
+      --side: 15rem;
+      --rest: 17.5rem;
+      padding: 0.6rem 1rem;
+      gap: 0.4rem 1rem;
     }
-    .felt > .side {
-      grid-area: side;
+    .boxed {
+      --rest: 23.5rem;
+    }
+    .cloth {
+      grid-template-areas: "hands side" "boxes side" "result side" "spots side";
+    }
+    .named {
+      font-size: 0.9375rem;
+      min-height: 1.2em;
+    }
+  }
+  /* A desktop: the dealer's cards beside the board, one's own beside the spots, the result under the paytable. */
+  @container (min-width: 56rem) {
+    .cloth {
+      --side: 20rem;
+      --card-width: clamp(2.5rem, min((100cqw - var(--side) - 8rem) / 8, (100cqh - 9.5rem) / 2.8), 8.5rem);
+      padding: 1rem 2rem;
+      gap: 0.75rem 2rem;
+      grid-template-columns: auto minmax(0, 1fr) var(--side);
+      grid-template-rows: minmax(0, 1fr) auto minmax(0, 1fr);
+      grid-template-areas: "dealer board side" "boxes boxes side" "own spots result";
+    }
+    .boxed {
+      --card-width: clamp(2.5rem, min((100cqw - var(--side) - 8rem) / 8, (100cqh - 17rem) / 2.8), 8.5rem);
+    }
+    .hands {
+      display: contents;
+    }
+    .hand.dealer {
+      grid-area: dealer;
+    }
+    .hand.board {
+      grid-area: board;
+    }
+    .hand.own {
+      grid-area: own;
+    }
+    .hand {
+      align-content: center;
+      gap: 0.4rem;
+    }
+    .named {
+      font-size: 1rem;
+      min-height: 2.4em;
+      width: calc(var(--card-width) * 2.08 + 3rem);
+    }
+    .hand.board::after {
+      content: "";
+      height: 2.4rem;
+    }
+    rgs-spots {
+      align-self: center;
+      margin-bottom: 2.4rem;
+    }
+    rgs-result {
+      align-self: start;
+    }
+    .bar {
+      min-height: 9rem;
     }
   }
 `;

@@ -74,6 +74,10 @@ export class HistoryElement extends StoreElement {
         justify-items: center;
       }
       .named {
+        display: flex;
+        flex-wrap: wrap;
+        gap: 0 0.75rem;
+        justify-content: center;
         font-weight: 600;
         text-align: center;
       }

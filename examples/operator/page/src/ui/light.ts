@@ -23,24 +23,35 @@ export class LightElement extends TickingElement {
         align-items: center;
         gap: 0.6rem;
         color: #fff;
-        min-height: 3rem;
+        padding-block: 0.2rem;
       }
       svg {
-        width: 3rem;
-        height: 3rem;
+        width: 2.6rem;
+        height: 2.6rem;
         flex: none;
       }
       .words {
         font-weight: 700;
       }
+      /* Three or four tables on a screen. */
+      @media (min-width: 70rem) {
+        :host([dense]) {
+          padding-block: 0.05rem;
+          font-size: 0.875rem;
+        }
+        :host([dense]) svg {
+          width: 1.75rem;
+          height: 1.75rem;
+        }
+      }
       .track {
-        fill: #0a2f27;
-        stroke: rgb(255 255 255 / 0.25);
-        stroke-width: 5;
+        fill: #08231d;
+        stroke: rgb(0 0 0 / 0.45);
+        stroke-width: 6;
       }
       .left {
         fill: none;
-        stroke-width: 5;
+        stroke-width: 6;
         transform: rotate(-90deg);
         transform-origin: 24px 24px;
       }
@@ -53,8 +64,8 @@ export class LightElement extends TickingElement {
         stroke: #ffc94d;
       }
       .red {
-        fill: #ff8a80;
-        stroke: #ff8a80;
+        fill: #ff4b3e;
+        stroke: #ff4b3e;
       }
       .off {
         fill: #b8c2be;

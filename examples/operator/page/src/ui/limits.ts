@@ -19,6 +19,7 @@ interface LimitsAnswer {
 const NAMES = ["loss_minor", "stake_minor", "deposit_minor", "duration_ms"] as const;
 type LimitName = (typeof NAMES)[number];
 const HOUR_MS = 3_600_000;
+const UNITS: [string, number][] = [["hour", HOUR_MS], ["minute", 60_000]];
 
 export class LimitsElement extends StoreElement {
   static override properties = { ...StoreElement.properties, answer: { state: true }, said: { state: true }, sure: { state: true } };
@@ -61,9 +62,11 @@ export class LimitsElement extends StoreElement {
     void this.load();
   }
 
-  /** Hours as the language writes them, to a hundredth. */
-  private hours(ms: number): string {
-    return (ms / HOUR_MS).toLocaleString(this.store.language, { maximumFractionDigits: 2 });
+  /** A time in the largest unit that it is whole in: `24 hours`, `90 minutes`, `72 seconds`. */
+  private span(ms: number): string {
+    const [unit, unitMs] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ["second", 1000];
+    const format = { style: "unit", unit, unitDisplay: "long", maximumFractionDigits: 0 } as const;
+    return Math.ceil(ms / unitMs).toLocaleString(this.store.language, format);
   }
 
   protected override render(): unknown {
@@ -81,7 +84,7 @@ export class LimitsElement extends StoreElement {
       </p>
       <p role="status">${this.said ? html`<span class="warn">${this.said}</span>` : nothing}</p>
       <form @submit=${(event: Event) => this.save(event)}>
-        <p class="muted">${this.t("limits.explain", { hours: this.hours(Number(this.answer.raise_delay_ms ?? 0)) })}</p>
+        <p class="muted">${this.t("limits.explain", { time: this.span(Number(this.answer.raise_delay_ms ?? 0)) })}</p>
         ${NAMES.map((name) => this.field(name))}
         <button class="primary" data-does="save">${this.t("limits.save")}</button>
       </form>

@@ -29,9 +29,13 @@ export class LobbyElement extends StoreElement {
         margin: 0.5rem 0 1.5rem;
       }
       li {
-        display: grid;
+        display: flex;
+        flex-direction: column;
         gap: 0.35rem;
-        align-content: space-between;
+      }
+      li .row {
+        margin-top: auto;
+        padding-top: 0.25rem;
       }
       .free {
         border-left: 0.3rem solid var(--accent);
@@ -79,7 +83,7 @@ export class LobbyElement extends StoreElement {
           ${this.t("lobby.play")}
         </button>
         ${mayPlayDemo(store.jurisdiction)
-          ? html`<button data-does="demo" ?disabled=${this.busy} @click=${() => this.go({ game: game.ruleset.id }, "demo")}>${this.t("lobby.demo")}</button>`
+          ? html`<button data-does="demo" ?disabled=${this.busy} @click=${() => this.go({ game: game.ruleset.id }, "demo")}>${labelOf(store.texts, game.ruleset.id, "modes", "MODE_DEMO")}</button>`
           : nothing}
         <button @click=${() => store.open("rules", { game: game.ruleset.id })}>${this.t("nav.rules")}</button>
       </div>

@@ -8,6 +8,7 @@ import { formatElapsed } from "../model/clock.js";
 import { takeBack } from "../state/hidden.js";
 import { Store } from "../state/store.js";
 import type { RealityCheck } from "../state/reality.js";
+import { filled } from "../words/index.js";
 import { TablePlay } from "../state/table.js";
 import { define, shared, StoreElement } from "./base.js";
 import { tokens } from "./tokens.js";
@@ -36,6 +37,13 @@ export class PageElement extends StoreElement {
         grid-template-rows: auto auto 1fr;
         min-height: 100dvh;
         background: var(--page);
+      }
+      /* A game fills the window, and what is said about it stays in view: only its felt scrolls. */
+      @media (min-height: 32.01rem) {
+        :host([playing]) {
+          height: 100dvh;
+          grid-template-rows: auto auto minmax(0, 1fr);
+        }
       }
       .top {
         display: flex;
@@ -90,6 +98,7 @@ export class PageElement extends StoreElement {
       }
       main {
         min-width: 0;
+        min-height: 0;
         display: grid;
         align-content: stretch;
       }
@@ -116,6 +125,8 @@ export class PageElement extends StoreElement {
         max-width: 34rem;
         margin: 3rem auto;
         padding: 1rem;
+        align-self: start;
+        align-content: start;
       }
     `,
   ];
@@ -160,10 +171,11 @@ export class PageElement extends StoreElement {
     if (!store.words) return nothing;
     this.setAttribute("data-theme", store.settings.theme);
     document.documentElement.dataset["theme"] = store.settings.theme;
+    this.toggleAttribute("playing", store.screen === "solo" || store.screen === "tables");
     return html`${store.me && store.screen !== "ended" ? this.head() : html`<div class="top"></div>`}
-      <div>${this.line()}</div>
+      ${this.line() ?? html`<div></div>`}
       <main>${this.screen()}</main>
-      ${this.window()} ${store.realityChecks.shown ? this.realityCheck(store.realityChecks.shown) : nothing}
+      ${this.window()} ${store.realityChecks.shown && store.screen !== "ended" ? this.realityCheck(store.realityChecks.shown) : nothing}
       <div class="hidden-words" role="status" aria-live="polite" data-live>${store.spoken}</div>`;
   }
 
@@ -202,14 +214,18 @@ export class PageElement extends StoreElement {
   }
 
   /** One line for the whole page: the connection, or what was said last. */
-  private line(): unknown {
+  private line(): TemplateResult | undefined {
     const { store } = this;
-    if (store.me && store.linkState === "reconnecting") return html`<p class="link" data-link>${this.t("link.reconnecting")}</p>`;
-    if (!store.notice) return nothing;
-    return html`<div class="link" data-notice>
+    if (store.me && store.linkState === "reconnecting") return this.said(html`<p class="link" data-link>${this.t("link.reconnecting")}</p>`);
+    if (!store.notice) return undefined;
+    return this.said(html`<div class="link" data-notice>
       <span>${store.notice}</span>
       <button aria-label=${this.t("dialog.close")} @click=${() => this.dismiss()}>✕</button>
-    </div>`;
+    </div>`);
+  }
+
+  private said(inside: TemplateResult): TemplateResult {
+    return html`<section aria-label=${this.t("page.notice")}>${inside}</section>`;
   }
 
   private screen(): unknown {
@@ -246,7 +262,8 @@ export class PageElement extends StoreElement {
   private window(): unknown {
     const { store } = this;
     const { dialog } = store;
-    if (!dialog) return nothing;
+    // Nothing stands over the last word.
+    if (!dialog || store.screen === "ended") return nothing;
     if (dialog.name === "chat") {
       return dialog.play instanceof TablePlay ? html`<rgs-chat .store=${store} .play=${dialog.play}></rgs-chat>` : nothing;
     }
@@ -274,11 +291,18 @@ export class PageElement extends StoreElement {
   private realityCheck(check: RealityCheck): TemplateResult {
     const { store } = this;
     const play = store.playOf(check.session_id);
-    const net = store.net(int(check.net_position_minor), check.currency ?? "EUR");
+    const { currency = "EUR" } = check;
+    const text = filled(store.texts[""]?.reality_check ?? Object.values(store.texts)[0]?.reality_check ?? "", {
+      elapsed: formatElapsed(Number(check.elapsed_ms ?? 0)),
+      staked: store.money(int(check.staked_minor), currency),
+      returned: store.money(int(check.returned_minor), currency),
+      // No line ends behind the sign.
+      net: store.net(int(check.net_position_minor), currency).replace("\u2212", "\u2212\u2060"),
+    });
     return html`<rgs-dialog .store=${store} heading=${this.t("reality.title")} @done=${() => store.realityChecks.seen()}>
       <div class="stack" data-reality=${check.session_id}>
         ${play ? html`<p class="muted">${play instanceof TablePlay ? play.name : play.session.game_name}</p>` : nothing}
-        <p>${this.t("reality.text", { time: formatElapsed(Number(check.elapsed_ms ?? 0)), net })}</p>
+        <p>${text}</p>
         <div class="row">
           <button class="primary" data-does="go-on" @click=${() => store.realityChecks.seen()}>${this.t("reality.go_on")}</button>
           <button data-does="stop" @click=${() => this.stopPlaying()}>${this.t("reality.stop")}</button>

@@ -4,10 +4,12 @@ import { css, html, nothing, type TemplateResult } from "lit";
 
 import { isOver, isWin } from "../model/rules.js";
 import { labelOf, textOf } from "../model/texts.js";
-import { int, type RoundView } from "../model/types.js";
+import { int, type RoundView, type SettledBet } from "../model/types.js";
 import type { Play } from "../state/play.js";
 import { resultWords } from "../state/tell.js";
 import { define, shared, StoreElement } from "./base.js";
+import { card, cardStyles } from "./cards.js";
+import { feltTexts } from "./felt-texts.js";
 
 export class ResultElement extends StoreElement {
   static override properties = { ...StoreElement.properties, play: { attribute: false } };
@@ -15,10 +17,11 @@ export class ResultElement extends StoreElement {
 
   static override styles = [
     shared,
+    cardStyles,
     css`
       :host {
         /* The sentence, and under it the tick and the details: their place is there before they are. */
-        min-height: 4.4rem;
+        min-height: 4rem;
         display: grid;
         align-content: center;
         justify-items: center;
@@ -49,10 +52,17 @@ export class ResultElement extends StoreElement {
       /* Three or four tables on a screen. */
       @media (min-width: 70rem) {
         :host([dense]) {
-          min-height: 3.2rem;
+          min-height: 1.75rem;
+          display: flex;
+          flex-wrap: wrap;
+          gap: 0 0.5rem;
+          justify-content: center;
+        }
+        :host([dense]) .tick {
+          min-width: 0;
         }
         :host([dense]) button {
-          min-height: 1.75rem;
+          min-height: 1.5rem;
           padding: 0 0.4rem;
           font-size: 0.75rem;
         }
@@ -66,6 +76,9 @@ export class ResultElement extends StoreElement {
         }
         .won .sentence {
           font-size: 1.1rem !important;
+        }
+        .tick {
+          min-height: 1.9rem;
         }
         .under {
           flex-wrap: nowrap;
@@ -84,6 +97,11 @@ export class ResultElement extends StoreElement {
         }
         summary {
           padding: 0.4rem 0.2rem;
+        }
+      }
+      @container (max-height: 28rem) and (max-width: 37.9rem) {
+        :host {
+          min-height: 3.3rem;
         }
       }
       .sentence {
@@ -117,6 +135,7 @@ export class ResultElement extends StoreElement {
       }
       table {
         width: auto;
+        margin-inline: auto;
         background: rgb(0 0 0 / 0.3);
         border-radius: 0.5rem;
       }
@@ -125,6 +144,15 @@ export class ResultElement extends StoreElement {
         border-color: rgb(255 255 255 / 0.25);
         padding: 0.1rem 0.5rem;
         font-weight: 400;
+      }
+      .aside {
+        --card-width: 1.9rem;
+        --card-gap: 0.15rem;
+        font-size: 0.875rem;
+        padding-bottom: 0.25rem;
+      }
+      .aside .cards {
+        min-height: 0;
       }
       button {
         color: #fff;
@@ -170,6 +198,7 @@ export class ResultElement extends StoreElement {
     return html`<div class="line ${isWin(round) ? "won" : ""}" data-result>
         <span class="sentence">${resultWords(this.store, this.play, round)}</span>
       </div>
+      ${(round.settlement ?? []).map((each) => this.aside(each))}
       <div class="under">
         ${state
           ? html`<button class="tick" data-does="proof" data-proof=${state.state} @click=${() => this.store.open("proof", { play: this.play, round: round.round_id })}>
@@ -181,6 +210,18 @@ export class ResultElement extends StoreElement {
           ${this.breakdown(round)}
         </details>
       </div>`;
+  }
+
+  /** What AA was paid for: five cards that are not those of the final hand (C-6). */
+  private aside(settled: SettledBet): unknown {
+    const { cards, result } = settled;
+    if (settled.bet !== "aa" || result !== "BET_RESULT_WIN" || !cards?.length) return nothing;
+    const { texts } = feltTexts(this.store, this.play.game);
+    const row = textOf(texts, this.play.game.ruleset.id, "rows", settled.row);
+    return html`<div class="line aside" data-aside>
+      <span>${this.bet(settled.bet)}: ${row}</span>
+      <span class="cards">${cards.map((code) => card(this.store, code))}</span>
+    </div>`;
   }
 
   private breakdown(round: RoundView): TemplateResult {

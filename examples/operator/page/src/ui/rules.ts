@@ -3,7 +3,7 @@
 import { css, html, nothing, type TemplateResult } from "lit";
 
 import { mayRepeat } from "../model/jurisdiction.js";
-import { labelOf } from "../model/texts.js";
+import { labelOf, textOf } from "../model/texts.js";
 import { int, type Game } from "../model/types.js";
 import { define, shared, StoreElement } from "./base.js";
 import { card, cardStyles } from "./cards.js";
@@ -103,7 +103,7 @@ export class RulesElement extends StoreElement {
               (figure) => html`<tr>
                 <th scope="row">${figure.names?.[store.language] ?? figure.name}</th>
                 <td class="number">${figure.percent.replace(".", store.language === "en" ? "." : ",")} %</td>
-                <td>${store.words.has(`rules.${figure.basis}`) ? this.t(`rules.${figure.basis}` as "rules.published") : figure.basis}</td>
+                <td>${textOf(store.texts, id, "return_bases", figure.basis)}</td>
               </tr>`,
             )}
           </tbody>
@@ -130,14 +130,13 @@ export class RulesElement extends StoreElement {
 
   private paytable(game: Game, table: NonNullable<Game["paytables"]>[number]): TemplateResult {
     const id = game.ruleset.id;
-    const words: Record<string, string> = { push: this.t("paytable.push"), lost: this.t("paytable.lost") };
     return html`<table>
       <caption>${labelOf(this.store.texts, id, "bets", table.bet)}</caption>
       <tbody>
         ${(table.rows ?? []).map(
           (row) => html`<tr>
             <th scope="row">${labelOf(this.store.texts, id, "rows", row.category)}</th>
-            <td class="number">${words[row.pays] ?? row.pays}</td>
+            <td class="number">${textOf(this.store.texts, id, "pays", row.pays)}</td>
           </tr>`,
         )}
       </tbody>

@@ -76,7 +76,7 @@ export class SettingsElement extends StoreElement {
       </fieldset>
       <fieldset>
         <legend>${this.t("settings.audio")}</legend>
-        ${check("sound")} ${volume("voice_volume")} ${volume("game_volume")}
+        ${check("sound")} ${check("voice")} ${volume("voice_volume")} ${check("effects")} ${volume("game_volume")}
       </fieldset>
       <button class="primary" data-does="apply">${this.t("settings.apply")}</button>
     </form>`;

@@ -30,27 +30,40 @@ export class SoloElement extends StoreElement {
   protected override render(): unknown {
     const { play, store } = this;
     const { round } = play;
-    this.toggleAttribute("still", store.settings.motion === "reduced");
+    const still = store.settings.motion === "reduced";
+    this.toggleAttribute("still", still);
     return html`<rgs-strip .store=${store} .play=${play}></rgs-strip>
-      <div class="felt">
-        ${round?.paused ? this.paused(round.malfunction_code) : nothing}
-        ${play.takenOver ? html`<p class="state head">${this.t("state.other_device")}</p>` : nothing}
-        <div class="hands">${hands(store, play.game, round)}</div>
-        <rgs-result ?still=${store.settings.motion === "reduced"} .store=${store} .play=${play}></rgs-result>
-        <rgs-spots ?still=${store.settings.motion === "reduced"} .store=${store} .play=${play}></rgs-spots>
-        <rgs-paytable class="side" .store=${store} .game=${play.game} .round=${round}></rgs-paytable>
-      </div>
+      <div class="head">${this.state()}</div>
+      <section class="felt" tabindex="0" aria-label=${this.t("felt.label")}>
+        <div class="cloth">
+          <div class="hands">${hands(store, play.game, round)}</div>
+          <rgs-result ?still=${still} .store=${store} .play=${play}></rgs-result>
+          <rgs-spots ?still=${still} .store=${store} .play=${play}></rgs-spots>
+          <rgs-paytable class="side" .store=${store} .game=${play.game} .round=${round}></rgs-paytable>
+        </div>
+      </section>
       <div class="bar" data-bar>${this.bar()}</div>`;
+  }
+
+  /** What holds the game up, above the felt. */
+  private state(): unknown {
+    const { play } = this;
+    const { round } = play;
+    return html`
+        ${round?.paused ? this.paused(round.malfunction_code) : nothing}
+        ${play.takenOver ? html`<p class="state">${this.t("state.other_device")}</p>` : nothing}
+    `;
   }
 
   private paused(code: string | undefined): TemplateResult {
     const why = textOf(this.store.texts, this.play.game.ruleset.id, "malfunctions", code);
-    return html`<p class="state head" data-state="paused">${this.t("state.paused", { code: why })}</p>`;
+    return html`<p class="state" data-state="paused">${this.t("state.paused", { code: why })}</p>`;
   }
 
   private bar(): TemplateResult {
     const { play, store } = this;
     if (play.needsParticipation || play.ended) return html`<rgs-buy .store=${store} .play=${play}></rgs-buy>`;
+    if (play.open?.paused) return html`<p>${this.t("state.paused_next")}</p>`;
     if (play.open) {
       return html`<rgs-decide
         .store=${store}

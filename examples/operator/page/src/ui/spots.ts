@@ -9,6 +9,7 @@ import { int, type SettledBet } from "../model/types.js";
 import type { Play } from "../state/play.js";
 import { chipFace, chipStyles, indexFor } from "./chips.js";
 import { define, shared, StoreElement } from "./base.js";
+import { feltTexts } from "./felt-texts.js";
 
 export class SpotsElement extends StoreElement {
   static override properties = { ...StoreElement.properties, play: { attribute: false } };
@@ -21,19 +22,21 @@ export class SpotsElement extends StoreElement {
       :host {
         display: flex;
         justify-content: center;
-        gap: 0.5rem;
+        gap: 0.4rem;
         flex-wrap: nowrap;
       }
+      /* Name, limits, chips, amount, and what came of it: all have their place before they are there. */
       .spot {
         display: grid;
-        grid-template-rows: auto 2.6rem auto;
+        grid-template-rows: 1.2em 1em 2.4rem 1.2em 1.2em;
         justify-items: center;
         align-content: start;
-        gap: 0.1rem;
+        gap: 0.08rem;
         flex: 1 1 0;
         max-width: 7.5rem;
         min-width: 0;
-        padding: 0.3rem 0.15rem;
+        min-height: 0;
+        padding: 0.25rem 0.1rem;
         color: #fff;
         background: rgb(0 0 0 / 0.22);
         border: 2px solid rgb(255 255 255 / 0.55);
@@ -48,16 +51,32 @@ export class SpotsElement extends StoreElement {
         border-style: solid;
         cursor: default;
       }
+      @container (min-width: 56rem) {
+        .spot {
+          grid-template-rows: 1.3em 1.1em 3.6rem 1.3em 1.3em;
+          max-width: 9rem;
+          font-size: 0.9375rem !important;
+        }
+        .chips {
+          width: 3.6rem !important;
+          height: 3.6rem !important;
+        }
+      }
       /* Three or four tables on a screen. */
       @media (min-width: 70rem) {
         :host([dense]) .spot {
-          grid-template-rows: auto 1.9rem auto;
-          padding: 0.1rem;
+          grid-template-rows: 1.1em 1em 1.5rem 1.1em;
+          grid-template-columns: minmax(0, 1fr);
+          padding: 0.05rem;
           font-size: 0.75rem;
+          line-height: 1.1;
         }
         :host([dense]) .chips {
-          width: 1.9rem;
-          height: 1.9rem;
+          width: 1.5rem;
+          height: 1.5rem;
+        }
+        :host([dense]) .settled .stake {
+          display: none;
         }
       }
       .plate {
@@ -66,19 +85,38 @@ export class SpotsElement extends StoreElement {
       .name {
         font-weight: 700;
         max-width: 100%;
-        overflow-wrap: anywhere;
+        overflow: hidden;
+        text-overflow: ellipsis;
+        white-space: nowrap;
+      }
+      .name.long {
+        font-size: 0.625rem;
+        line-height: 1.5;
       }
       .chips {
-        width: 2.6rem;
-        height: 2.6rem;
+        width: 2.4rem;
+        height: 2.4rem;
+      }
+      @container (max-height: 28rem) and (max-width: 37.9rem) {
+        .spot {
+          grid-template-rows: 1.2em 1em 2rem 1.2em 1.2em;
+          padding-block: 0.1rem;
+        }
+        .chips {
+          width: 2rem;
+          height: 2rem;
+        }
       }
       .amount {
         font-weight: 700;
         font-variant-numeric: tabular-nums;
       }
       .limits {
-        font-size: 0.75rem;
+        font-size: 0.6875rem;
+        line-height: 1.1;
+        white-space: nowrap;
         font-variant-numeric: tabular-nums;
+        color: #d8e6e0;
       }
       .blinks {
         position: relative;
@@ -131,17 +169,17 @@ export class SpotsElement extends StoreElement {
     const rule = play.rule(bet);
     const settled = play.total ? undefined : play.round?.settlement?.find((each) => each.bet === bet);
     const amount = this.amount(bet);
-    const name = labelOf(this.store.texts, play.game.ruleset.id, "bets", bet);
-    const inside = html`<span class="name">${name}</span>
+    const { texts } = feltTexts(this.store, play.game);
+    const name = labelOf(texts, play.game.ruleset.id, "bets", bet);
+    const inside = html`<span class="name ${name.length > 14 ? "long" : ""}">${name}</span>
+      <span class="limits">${rule ? this.limits(rule.min, rule.max) : nothing}</span>
       <span class="chips">${amount > 0n ? chipFace(this.face(amount), indexFor(amount, play.chips)) : nothing}</span>
-      ${amount > 0n || !rule
-        ? html`<span class="amount">${amount > 0n ? this.money(amount) : "\u00a0"}</span>`
-        : html`<span class="limits">${this.limits(rule.min, rule.max)}</span>`}
+      <span class="amount stake">${amount > 0n ? this.money(amount) : nothing}</span>
       ${settled ? html`<span class="amount">${this.settled(settled)}</span>` : nothing}`;
     const win = settled?.result === "BET_RESULT_WIN" ? "win" : "";
-    if (!rule) return html`<div class="spot plate ${win}" data-spot=${bet}>${inside}</div>`;
+    if (!rule) return html`<div class="spot plate ${win} ${settled ? "settled" : ""}" data-spot=${bet}>${inside}</div>`;
     return html`<button
-      class="spot ${win} ${play.blinks(bet) ? "blinks" : ""}"
+      class="spot ${win} ${settled ? "settled" : ""} ${play.blinks(bet) ? "blinks" : ""}"
       data-spot=${bet}
       title=${this.limits(rule.min, rule.max)}
       aria-label=${this.t("spot.label", { bet: name, amount: this.money(amount), limits: this.limits(rule.min, rule.max) })}
@@ -182,12 +220,18 @@ export class SpotsElement extends StoreElement {
     return formatChip(amount, this.store.exponent(this.play.currency), this.store.language);
   }
 
+  /** As the face of a chip, but in full: `1000`, not `1k`. */
+  private whole(amount: bigint): string {
+    const unit = 10n ** BigInt(this.store.exponent(this.play.currency));
+    return amount % unit === 0n ? String(amount / unit) : this.face(amount);
+  }
+
   private money(amount: bigint): string {
     return this.store.money(amount, this.play.currency);
   }
 
   private limits(min: bigint, max: bigint): string {
-    return this.t("spot.limits", { min: this.face(min), max: this.face(max) });
+    return this.t("spot.limits", { min: this.whole(min), max: this.whole(max) });
   }
 }
 

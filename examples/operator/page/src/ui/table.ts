@@ -3,7 +3,7 @@
 import { css, html, nothing, type TemplateResult } from "lit";
 
 import { isOver } from "../model/rules.js";
-import { textOf } from "../model/texts.js";
+import { labelOf, textOf } from "../model/texts.js";
 import { bare } from "../model/types.js";
 import type { TablePlay } from "../state/table.js";
 import { define, shared, StoreElement } from "./base.js";
@@ -39,93 +39,84 @@ export class TableElement extends StoreElement {
       .title h2 {
         flex: 1;
         font-size: 1rem;
+        line-height: 1.2;
+        min-width: 0;
       }
-      :host {
-        grid-template-rows: auto 1fr auto;
+      @media (max-width: 30rem) {
+        .title h2 {
+          font-size: 0.875rem;
+        }
+      }
+      .title button {
+        min-height: 2.25rem;
       }
       .head {
-        position: sticky;
-        top: 0;
-        z-index: 1;
-        margin: -0.6rem -0.6rem 0;
-        padding: 0.3rem 0.6rem;
-        background: var(--felt);
+        display: flex;
+        flex-wrap: wrap;
+        align-items: center;
       }
-      @container (min-width: 56rem) {
-        .head {
-          margin: 0;
-          padding: 0;
-          background: none;
-        }
+      .state {
+        flex: 1 1 100%;
       }
-      @container (min-width: 38rem) {
-        :host([compact]) .felt {
-          --card-width: clamp(2.3rem, 5vh, 3.5rem);
-          gap: 0.3rem 1rem;
-          grid-template-columns: minmax(0, 1fr) 15rem;
-          grid-template-areas: "head side" "hands side" "result side" "spots side";
+      /* The cards of own and of others stand in the boxes, small: the dealer's and the board's have the room. */
+      @media (min-width: 70rem) {
+        :host([compact]) .cloth {
+          --rest: 17rem;
         }
-        :host([compact]) .head {
-          grid-area: head;
-          margin: 0;
-          padding: 0;
-          background: none;
-        }
-        :host([compact]) .hands {
-          grid-area: hands;
-        }
-        :host([compact]) rgs-result {
-          grid-area: result;
-        }
-        :host([compact]) rgs-spots {
-          grid-area: spots;
-        }
-        :host([compact]) .side {
-          grid-area: side;
+        :host([compact]) .boxed {
+          --rest: 23.5rem;
         }
         :host([compact]) .bar {
-          min-height: 8.6rem;
-          padding: 0.3rem;
+          min-height: 8.8rem;
         }
-        /* Three or four tables: the cards in one row, the light above the paytable; money and ids stay in view. */
-        :host([dense]) .about {
-          position: sticky;
-          top: 0;
-          z-index: 2;
+        /* Three or four tables: the cards in one row, and all else as low as it goes. */
+        :host([dense]) .cloth {
+          --side: 15.5rem;
+          --card-width: clamp(1.7rem, min((100cqw - var(--side) - 3.6rem) / 10, (100cqh - 9.5rem) / 1.4), 4rem);
+          gap: 0.1rem 0.75rem;
+          padding: 0.25rem 0.6rem;
         }
-        :host([dense]) .felt {
-          --card-width: clamp(1.9rem, 3.6vh, 2.6rem);
-          --card-gap: 0.2rem;
-          gap: 0.2rem 0.75rem;
-          padding: 0.3rem 0.5rem;
-          grid-template-columns: minmax(0, 1fr) 18.5rem;
-          grid-template-rows: auto auto auto auto;
-          grid-template-areas: "hands head" "hands side" "result side" "spots side";
+        :host([dense]) .boxed {
+          --card-width: clamp(1.6rem, min((100cqw - var(--side) - 3.6rem) / 10, (100cqh - 14.5rem) / 1.4), 4rem);
         }
         :host([dense]) .hands {
-          grid-template-columns: minmax(0, 1fr) auto minmax(0, 1fr);
+          grid-template-columns: auto auto auto;
+          justify-content: space-between;
           align-items: start;
           gap: 0.25rem;
         }
+        /* The names stand under the cards, and have the place under the board, too. */
+        :host([dense]) .hand {
+          grid-template-columns: 100%;
+        }
+        :host([dense]) .dealer,
+        :host([dense]) .own {
+          width: calc(var(--card-width) * 2.08);
+          justify-items: start;
+        }
+        :host([dense]) .own {
+          justify-items: end;
+        }
         :host([dense]) .named {
           font-size: 0.75rem;
-          line-height: 1.2;
-          gap: 0 0.3rem;
-          min-height: 1.8rem;
-          align-content: start;
-          text-align: center;
+          min-height: 2.4em;
+          width: calc(var(--card-width) * 4.6 + 0.5rem);
+          justify-content: start;
+          text-align: left;
         }
-        :host([dense]) .hands rgs-boxes {
-          grid-column: 1 / -1;
+        :host([dense]) .own .named {
+          justify-content: end;
+          text-align: right;
         }
         :host([dense]) .bar {
-          min-height: 7rem;
+          min-height: 5rem;
+          padding-block: 0.2rem;
         }
         :host([dense]) .title h2 {
           font-size: 0.875rem;
         }
         :host([dense]) .title button {
-          min-height: 1.75rem;
+          min-height: 1.5rem;
           padding: 0 0.5rem;
         }
       }
@@ -145,7 +136,8 @@ export class TableElement extends StoreElement {
     const still = store.settings.motion === "reduced";
     this.toggleAttribute("still", still);
     this.toggleAttribute("compact", store.tables.length > 1);
-    this.toggleAttribute("dense", store.tables.length > 2);
+    const dense = store.tables.length > 2;
+    this.toggleAttribute("dense", dense);
     const { table } = play;
     const shown = play.hasBoxes
       ? { ...play.round, board: table?.board, dealer_cards: table?.dealer_cards, dealer_hand: table?.dealer_hand, dealer_qualifies: table?.dealer_qualifies }
@@ -161,20 +153,22 @@ export class TableElement extends StoreElement {
           ✕
         </button>
       </div>
-      <rgs-strip .store=${store} .play=${play}></rgs-strip></div>
-      <div class="felt">
-        <div class="head">
-          <rgs-light .store=${store} .play=${play}></rgs-light>
-          ${this.states()}
-        </div>
-        <div class="hands">
-          ${hands(store, play.game, shown, play.hasBoxes)}
-          ${play.hasBoxes ? html`<rgs-boxes .store=${store} .play=${play}></rgs-boxes>` : nothing}
-        </div>
-        <rgs-result ?dense=${store.tables.length > 2} ?still=${still} .store=${store} .play=${play}></rgs-result>
-        <rgs-spots ?dense=${store.tables.length > 2} ?still=${still} .store=${store} .play=${play}></rgs-spots>
-        <rgs-paytable class="side" .store=${store} .game=${play.game} .round=${play.round}></rgs-paytable>
+      <rgs-strip ?dense=${dense} .store=${store} .play=${play}></rgs-strip></div>
+      <div class="head">
+        <rgs-light ?dense=${dense} .store=${store} .play=${play}></rgs-light>
+        ${this.states()}
       </div>
+      <section class="felt" tabindex="0" aria-label=${this.t("felt.label_of", { table: play.name })}>
+        <div class="cloth ${play.hasBoxes ? "boxed" : ""}">
+          <div class="hands">
+            ${hands(store, play.game, shown, play.hasBoxes)}
+          </div>
+          ${play.hasBoxes ? html`<rgs-boxes .store=${store} .play=${play}></rgs-boxes>` : nothing}
+          <rgs-result ?dense=${dense} ?still=${still} .store=${store} .play=${play}></rgs-result>
+          <rgs-spots ?dense=${dense} ?still=${still} .store=${store} .play=${play}></rgs-spots>
+          <rgs-paytable class="side" ?dense=${dense} .store=${store} .game=${play.game} .round=${play.round}></rgs-paytable>
+        </div>
+      </section>
       <div class="bar" data-bar>${this.bar()}</div>`;
   }
 
@@ -243,7 +237,7 @@ export class TableElement extends StoreElement {
     const { round } = play;
     const last = round?.actions?.at(-1);
     if (round && !isOver(round) && last?.by === "DECIDED_BY_TIMER") {
-      return this.t(last.action === "ACTION_FOLD" ? "decide.auto_fold" : "decide.auto_check");
+      return labelOf(store.texts, play.game.ruleset.id, "automatic_actions", last.action);
     }
     if (round && !isOver(round) && bare(play.table?.state, "TABLE_STATE_") === "DECIDING") {
       const action = textOf(store.texts, play.game.ruleset.id, "actions", last?.action);

@@ -15,8 +15,9 @@ export class TablesElement extends TickingElement {
     css`
       :host {
         display: grid;
-        grid-template-rows: auto 1fr;
+        grid-template-rows: auto minmax(0, 1fr);
         height: 100%;
+        min-height: 0;
       }
       nav {
         display: flex;
@@ -26,7 +27,7 @@ export class TablesElement extends TickingElement {
         overflow-x: auto;
       }
       nav button {
-        flex: 1 0 auto;
+        flex: 1 0 5.5rem;
         max-width: 16rem;
         font-size: 0.8125rem;
         font-weight: 600;
@@ -34,52 +35,67 @@ export class TablesElement extends TickingElement {
         line-height: 1.15;
         text-align: left;
         min-height: 2.5rem;
+        padding: 0.2rem 0.5rem;
+      }
+      nav .name {
+        overflow: hidden;
+        text-overflow: ellipsis;
+        white-space: nowrap;
       }
       nav button[aria-pressed="true"] {
         border-color: var(--ink);
-        border-width: 2px;
+        box-shadow: inset 0 0 0 1px var(--ink);
       }
       nav .light {
         font-weight: 400;
+        font-size: 0.75rem;
+        overflow: hidden;
+        text-overflow: ellipsis;
+        white-space: nowrap;
       }
       .grid {
         grid-row: 2;
         display: grid;
-        gap: 0.5rem;
+        grid-template: minmax(0, 1fr) / minmax(0, 1fr);
+        gap: 0.4rem;
         min-height: 0;
       }
       rgs-table {
         container-type: inline-size;
         min-width: 0;
+        min-height: 0;
       }
-      .grid:not(.wide) rgs-table:not(.front) {
+      rgs-table:not(.front) {
         display: none;
       }
+      /* All tables are seen at once: no tabs are needed. */
       @media (min-width: 70rem) {
-        .grid.two,
-        .grid.three,
-        .grid.four {
-          grid-template-columns: 1fr 1fr;
+        nav {
+          display: none;
         }
-        .grid rgs-table:not(.front) {
-          display: grid !important;
+        .grid:not(.one) {
+          grid-template-columns: minmax(0, 1fr) minmax(0, 1fr);
+          padding: 0.4rem;
+          overflow: auto;
         }
-        .grid.two rgs-table,
-        .grid.three rgs-table,
-        .grid.four rgs-table {
+        .three,
+        .four {
+          grid-auto-rows: minmax(22rem, 1fr);
+          grid-template-rows: minmax(22rem, 1fr);
+        }
+        .grid:not(.one) rgs-table {
+          display: grid;
           border: 2px solid var(--line);
           border-radius: 0.5rem;
           overflow: clip;
         }
-        .grid.three rgs-table,
-        .grid.four rgs-table {
-          height: max(28.5rem, calc((100dvh - 7.5rem) / 2));
-          overflow: auto;
-        }
-        .grid.two rgs-table.front,
-        .grid.three rgs-table.front,
-        .grid.four rgs-table.front {
+        .grid:not(.one) rgs-table.front {
           border-color: var(--accent);
+        }
+      }
+      @media (max-height: 32rem) {
+        :host {
+          height: auto;
         }
       }
     `,
@@ -112,10 +128,10 @@ export class TablesElement extends TickingElement {
   private tab(play: TablePlay, index: number): unknown {
     const { store } = this;
     const signal = play.table ? signalOf(play.table, store.clock) : undefined;
-    const seconds = signal?.left === undefined ? "" : ` ${Math.ceil(signal.left / 1000)} s`;
+    const seconds = signal?.left === undefined ? "" : `${Math.ceil(signal.left / 1000)} s `;
     return html`<button aria-pressed=${index === store.front} data-tab=${index} @click=${() => this.toFront(index)}>
-      <span>${play.name}</span>
-      <span class="light">${signal ? `${this.t(`light.${signal.words}` as WordKey)}${seconds}` : ""}</span>
+      <span class="name">${play.name}</span>
+      <span class="light">${signal ? `${seconds}${this.t(`light.${signal.words}` as WordKey)}` : ""}</span>
     </button>`;
   }
 

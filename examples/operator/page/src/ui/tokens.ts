@@ -16,6 +16,7 @@ export const tokens = css`
     --on-accent: light-dark(#ffffff, #06201a);
     --accent-ink: light-dark(#0a5a49, #63d3b5);
     --amber: light-dark(#b26a00, #ffc94d);
+    --amber-ink: light-dark(#7a4900, #ffc94d);
     --red: light-dark(#b3261e, #ff8a80);
     --felt: light-dark(#0f5a49, #0a3a30);
     --felt-high: light-dark(#14705b, #0f4c3f);

@@ -104,10 +104,12 @@ function policyField(): HTMLElement {
   return about;
 }
 
+/** Made once: it goes on saying which file was chosen. */
+const fileInput = make("input", { id: "file", type: "file", accept: ".json,.zip" }) as HTMLInputElement;
+fileInput.addEventListener("change", () => void take(fileInput.files?.[0]));
+
 function fileField(): HTMLElement {
-  const input = make("input", { id: "file", type: "file", accept: ".json,.zip" }) as HTMLInputElement;
-  input.addEventListener("change", () => void take(input.files?.[0]));
-  return make("label", { for: "file" }, word("file"), input);
+  return make("label", { for: "file" }, word("file"), fileInput);
 }
 
 async function take(chosen: File | undefined): Promise<void> {

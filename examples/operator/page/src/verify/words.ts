@@ -71,7 +71,7 @@ const de: Record<OwnKey, string> = {
   scan_stop: "Kamera ausschalten",
   scan_image: "Oder den QR-Code aus einem Bild lesen",
   scan_none: "In diesem Bild ist kein QR-Code einer Wurzel. Eine Wurzel hat 64 Hexziffern.",
-  scan_other: "Der QR-Code ist keine Wurzel: er sagt „{text}“.",
+  scan_other: "Der QR-Code ist keine Wurzel: er sagt «{text}».",
   scan_no_camera: "Dieser Browser gibt der Seite keine Kamera. Fotografieren Sie den QR-Code und wählen Sie das Bild, oder tippen Sie die Wurzel ein.",
   scan_refused: "Die Kamera wurde verweigert. Fotografieren Sie den QR-Code und wählen Sie das Bild, oder tippen Sie die Wurzel ein.",
   scan_looking: "Halten Sie den QR-Code der Wurzel vor die Kamera.",

@@ -17,8 +17,13 @@ export class Words {
 
   /** The words with their placeholders filled. */
   get(key: Key, values: Record<string, string | number> = {}): string {
-    return this.table[key].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+    return filled(this.table[key], values);
   }
+}
+
+/** A text with its placeholders filled. */
+export function filled(text: string, values: Record<string, string | number>): string {
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
 const LOADERS: Record<string, () => Promise<Table>> = {
