@@ -170,6 +170,7 @@ async def test_a_reality_check_is_told_when_it_is_due_and_takes_nothing_from_the
         for message in shown:
             assert message["value"]["session_id"] == session["session_id"]
             assert (message["value"]["net_position_minor"], message["value"]["currency"]) == ("-400", "EUR")
+            assert (message["value"]["staked_minor"], message["value"]["returned_minor"]) == ("400", "0")
             # By the game server's clock: not before it is due, and within a second of it.
             assert CHECK_S * 1000 <= int(message["value"]["elapsed_ms"]) < CHECK_S * 1000 + bound(1.0) * 1000
         # The round goes on; the next one waits.

@@ -23,7 +23,7 @@ from .config import DAY_MS, Config
 from .errors import PlatformError
 from .feeds import Feeds
 from .history import History
-from .markup import Html, join, major, render, table
+from .markup import Html, join, major, named_rows, render, table
 from .office_door import MANAGER, SUPPORT, Change, Door, Show, Staff
 from .office_views import RoundPage, word
 from .pages import shown_time
@@ -194,7 +194,7 @@ class Office:
                 shown = self._major(value, view["currency"])
             rows.append([name.replace("_", " "), word(shown)] if name == "status" else [name.replace("_", " "), shown])
         player = render('<p><a href="/office/players/{one}">Player</a></p>', one=view["player"])
-        return self._door.page(staff, "Session", join([player, table(["", ""], rows)]))
+        return self._door.page(staff, "Session", join([player, named_rows(rows)]))
 
     async def _player(self, staff: Staff, request: web.Request) -> web.StreamResponse:
         account = await self._accounts.by_player(request.match_info["player"])
@@ -248,7 +248,7 @@ class Office:
         ]
         content = join(
             [
-                *(table(["", ""], facts), orders, Html("<h2>Sessions</h2>")),
+                *(named_rows(facts), orders, Html("<h2>Sessions</h2>")),
                 *(table(["session", "game", "status", "opened", "net"], session_rows), Html("<h2>Rounds</h2>"), rounds),
                 Html("<h2>Wallet</h2>"),
                 table(["#", "time", "entry", "moved", "transaction", "reference", "reason"], entries),

@@ -7,7 +7,7 @@ import json
 from base64 import b64decode
 from typing import Any, Final
 
-from .markup import Html, join, major, render, table
+from .markup import Html, join, major, named_rows, render, table
 
 SUITS: Final = {"s": ("♠", "spades"), "h": ("♥", "hearts"), "d": ("♦", "diamonds"), "c": ("♣", "clubs")}
 RANKS: Final = {"T": "10", "J": "jack", "Q": "queen", "K": "king", "A": "ace"}
@@ -63,7 +63,7 @@ class RoundPage:
         rows.append(["status", word(summary.get("status", ""))])
         if self._round.get("malfunction_code"):
             rows.append(["malfunction", self._round["malfunction_code"]])
-        return table(["", ""], rows)
+        return named_rows(rows)
 
     def _cards(self) -> Html:
         view = self._round

@@ -99,6 +99,8 @@ def message_of(session_id: str, seen: Seen) -> dict[str, Any]:
     value = {
         "session_id": session_id,
         "elapsed_ms": str(seen.elapsed_now_ms),
+        "staked_minor": str(seen.staked_minor),
+        "returned_minor": str(seen.returned_minor),
         "net_position_minor": str(seen.net_position_minor),
         "currency": seen.currency,
     }

@@ -24,6 +24,8 @@ class Seen:
     """What the last view of a session said, and when."""
 
     elapsed_ms: int
+    staked_minor: int
+    returned_minor: int
     net_position_minor: int
     currency: str
     is_open: bool
@@ -85,7 +87,8 @@ class Sessions:
         """Note what a view of a session says: figures of the day, elapsed time, net position."""
         session_id = view.session_id
         is_open = view.status != common_pb2.SESSION_STATUS_CLOSED
-        seen = Seen(view.elapsed_ms, view.net_position_minor, view.currency, is_open, time.monotonic())
+        amounts = (view.staked_minor, view.returned_minor, view.net_position_minor)
+        seen = Seen(view.elapsed_ms, *amounts, view.currency, is_open, time.monotonic())
         _put(self._seen, session_id, seen)
         figures = (view.staked_minor, view.returned_minor)
         if self._figures.get(session_id) == figures:
