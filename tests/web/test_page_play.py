@@ -267,5 +267,5 @@ def test_a_click_cuts_the_turning_of_cards_short_where_that_is_allowed(visitor: 
     visitor.bet("ante", 100)
     visitor.deal()
     assert page.evaluate(TURNING) >= 2, "the two cards of the player are turning"
-    page.locator("rgs-solo .felt .hands").click(position={"x": 3, "y": 3})
+    page.locator("rgs-solo .cloth").click(position={"x": 3, "y": 3})
     assert (page.evaluate(TURNING) == 0) is allowed
