@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import draws, generators, history, log, machine, memory, proofs, pushes, tables, windows
+from bench import draws, generators, history, log, machine, memory, observing, proofs, pushes, tables, windows
 from bench.database import CpuSeconds, database
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table
 from bench.homes import export_lines, make_home, serving
 from rgs.store.address import PostgresAddress
 
 RESULTS: Final = Path(__file__).with_name("results.json")
-PARTS: Final = ("draw", "replay", "log", "play", "tables", "history", "memory")
+PARTS: Final = ("draw", "replay", "log", "play", "observing", "tables", "history", "memory")
 QUICK_PARTS: Final = ("draw", "replay", "log", "play", "tables")
 MEMORY_S: Final = 120
 QUICK_MEMORY_S: Final = 20
@@ -103,6 +103,8 @@ def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
     if "play" in parts:
         with database() as (address, database_s):
             figures += asyncio.run(_play(folder, plan, address, database_s, emit))
+    if "observing" in parts:
+        figures += observing.measure(folder / "observing", plan.repeats, emit)
     if "tables" in parts:
         figures += asyncio.run(tables.run(folder / "tables", plan.repeats, quick=plan.is_quick, emit=emit))
         shutil.rmtree(folder / "tables")
