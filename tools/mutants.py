@@ -161,21 +161,37 @@ def planned(groups: Sequence[Group], requested: argparse.Namespace, root: Path) 
     return plan, [path for path in paths if path not in chosen]
 
 
-def judged(plan: Plan, journal: Journal, root: Path, workers: int) -> list[Line]:
-    """Run the mutants that the journal does not know yet. Returns how each mutant ended, in order."""
+def judged(plan: Plan, journal: Journal, root: Path, workers: int, first: Sequence[str] = ()) -> list[Line]:
+    """Run the mutants that the journal does not know yet. Returns how each mutant ended, in order.
+
+    With `first` only the tests of files that fit one of these patterns are run. What they kill is killed; the others
+    have no verdict yet.
+    """
     for group, mutants in plan:
         read, known = group.read(root), journal.lines()
         new = [each for each in mutants if not (key_of(each) in known and journal.stands(known[key_of(each)], read))]
-        if new:
-            tests = Tests(matched(root, group.tests), group.without, group.apart)
-            judge(group.name, new, tests, root, workers, partial(write, journal, new, read))
+        files = [
+            path for path in matched(root, group.tests) if any(fnmatch.fnmatch(path, like) for like in first or "*")
+        ]
+        if new and files:
+            tests = Tests(files, group.without, group.apart)
+            enter = write_killed if first else write
+            judge(group.name, new, tests, root, workers, partial(enter, journal, new, read))
     known = journal.lines()
-    return [known[key_of(mutant)] for _, mutants in plan for mutant in mutants]
+    return [known[key_of(mutant)] for _, mutants in plan for mutant in mutants if key_of(mutant) in known]
 
 
 def write(journal: Journal, mutants: Sequence[Mutant], read: Sequence[str], index: int, verdict: Verdict) -> None:
     """Enter in the journal how one of these mutants ended."""
     journal.write(mutants[index], verdict, read)
+
+
+def write_killed(
+    journal: Journal, mutants: Sequence[Mutant], read: Sequence[str], index: int, verdict: Verdict
+) -> None:
+    """Enter it only if a test killed it."""
+    if verdict.outcome == KILLED:
+        write(journal, mutants, read, index, verdict)
 
 
 def run_certified(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
@@ -218,9 +234,13 @@ def run_rooms(groups: Sequence[Group], excused: Excuses, requested: argparse.Nam
     standing = [line for line in known if line.path in read and journal.stands(line, read[line.path])]
     journal.keep(standing)
     confirm([line for line in known if line not in standing], plan, journal, root, requested.workers)
-    lines = judged(plan, journal, root, requested.workers)
+    lines = judged(plan, journal, root, requested.workers, requested.first)
     journal.keep(journal.lines().values())
-    return reported(list(entries([(line, reason(line, excused)) for line in lines], {}, root)), lines, excused)
+    status = reported(list(entries([(line, reason(line, excused)) for line in lines], {}, root)), lines, excused)
+    left = sum(len(mutants) for _, mutants in plan) - len(lines)
+    if left:
+        print(f"{left} survived the tests that were run first, and have no verdict yet: run them without --first")
+    return 1 if left else status
 
 
 def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, workers: int) -> None:
@@ -239,8 +259,9 @@ def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, worke
         if verdict.outcome == KILLED:
             journal.write(mutants[index], verdict, [])
 
-    with suppress(SystemExit):
-        judge_known(killers, root, workers, record)
+    if killers:
+        with suppress(SystemExit):
+            judge_known(killers, root, workers, record)
 
 
 def recheck(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
@@ -311,6 +332,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=[],
         metavar="FILE",
         help="certified: run only the survivors of FILE again",
+    )
+    parser.add_argument(
+        "--first",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="rooms: only the tests of these files, to find kills",
     )
     parser.add_argument("--resume", action="store_true", help="rooms: run only what the journal does not know")
     parser.add_argument("--known", type=int, metavar="N", help="rooms: run N mutants again that a test had killed")

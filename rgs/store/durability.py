@@ -6,7 +6,7 @@ decides for itself: its settings are read here (docs/store.md, *What durable mea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from rgs.store.address import PostgresAddress
@@ -36,9 +36,9 @@ _OTHERS: Final = (
 class Durability:
     """The settings of a database server, and how this connection reached it."""
 
-    settings: dict[str, str] = field(default_factory=dict)
-    is_encrypted: bool = False
-    is_local: bool = True
+    settings: dict[str, str]
+    is_encrypted: bool
+    is_local: bool
     """Whether the server is on this machine."""
     others: int = 0
     """Connections of other programs."""

@@ -69,11 +69,11 @@ class DayTotalsAdded(NamedTuple):
     game: str
     currency: str
     worker: str
-    rounds: int = 0
-    staked_minor: int = 0
-    returned_minor: int = 0
-    void_rounds: int = 0
-    void_minor: int = 0
+    rounds: int
+    staked_minor: int
+    returned_minor: int
+    void_rounds: int
+    void_minor: int
 
 
 class TotalsAdded(NamedTuple):
