@@ -246,22 +246,29 @@ def run_rooms(groups: Sequence[Group], excused: Excuses, requested: argparse.Nam
 def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, workers: int) -> None:
     """Enter old mutants again that the same test still kills, although source or tests have changed since.
 
-    This is quick, because it makes no map. The other mutants stay to be judged; all stay if those tests fail without a
-    mutant.
+    This is quick, because it makes no map: only one that acts at import is run under the whole file of its test. The
+    other mutants stay to be judged; all stay whose tests fail without a mutant.
     """
-    everyone = [mutant for _, mutants in plan for mutant in mutants]
-    often = Counter(map(same, everyone))
-    here = {same(each): each for each in everyone if each.within and often[same(each)] == 1}
-    killers = {here[same(line)]: [line.test] for line in old if line.outcome == KILLED and same(line) in here}
-    mutants = list(killers)
-
-    def record(index: int, verdict: Verdict) -> None:
-        if verdict.outcome == KILLED:
-            journal.write(mutants[index], verdict, [])
-
+    placed = [(mutant, group.without) for group, mutants in plan for mutant in mutants]
+    often = Counter(same(mutant) for mutant, _ in placed)
+    by_words = {same(mutant): (mutant, without) for mutant, without in placed if often[same(mutant)] == 1}
+    by_line = {key_of(mutant): (mutant, without) for mutant, without in placed}
+    killers: dict[Mutant, list[str]] = {}
+    files: dict[tuple[str, str], list[Mutant]] = {}
+    for line in old:
+        mutant, without = by_line.get(line.key) or by_words.get(same(line)) or (None, "")
+        if mutant is not None and line.outcome == KILLED and line.test:
+            killers |= {mutant: [line.test]} if mutant.within else {}
+            file = line.test.partition("::")[0]
+            if not mutant.within and (root / file).is_file():
+                files.setdefault((file, without), []).append(mutant)
     if killers:
         with suppress(SystemExit):
-            judge_known(killers, root, workers, record)
+            judge_known(killers, root, workers, partial(write_killed, journal, list(killers), []))
+    for (file, without), mutants in files.items():
+        with suppress(SystemExit):
+            tests = Tests([file], without, apart=True)
+            judge(file, mutants, tests, root, workers, partial(write_killed, journal, mutants, []))
 
 
 def recheck(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
