@@ -36,8 +36,9 @@ def test_a_transfer_of_a_campaign_names_its_grant_and_its_round(
     assert check(transfer) is transfer
     for field in ("free_bet", "round_reference"):
         for wrong in ("", "a b"):
+            other: dict[str, Any] = {field: wrong}
             with pytest.raises(InvalidFieldError) as refused:
-                check(replace(transfer, **{field: wrong}))
+                check(replace(transfer, **other))
             assert refused.value.field == field
 
 
@@ -87,7 +88,9 @@ async def test_a_free_bet_is_found_by_its_id_for_the_player_who_played_it(tmp_pa
     debited = await wallet.debit(free_bet())
     await wallet.credit(give(5))
     found = await wallet.get_transaction(operator="op", player="anna", transaction_id=ulid(1))
-    assert found == debited == Receipt(ulid(1), TransactionStatus.ACCEPTED, CAMPAIGN_MINOR - 100, debited.wallet_reference)
+    assert (
+        found == debited == Receipt(ulid(1), TransactionStatus.ACCEPTED, CAMPAIGN_MINOR - 100, debited.wallet_reference)
+    )
     with pytest.raises(IdempotencyConflictError):
         await wallet.get_transaction(operator="op", player="bert", transaction_id=ulid(5))
     with pytest.raises(IdempotencyConflictError):

@@ -37,7 +37,10 @@ async def test_open_rounds_are_counted_by_game_with_the_time_of_the_oldest(tmp_p
         over = replace(dealt(replace(first, round_no=0), 1), status=RoundStatus.SETTLED, end_ms=9_000, version=2)
         await store.commit(Change(replace(first, version=first.version + 1), round=over))
         await store.commit(Change(replace(second, version=second.version + 1, status=SessionStatus.CLOSED)))
-        assert await store.count_open_rounds() == [OpenRounds("casino-holdem", 1, 2002), OpenRounds("uth-solo", 2, 2003)]
+        assert await store.count_open_rounds() == [
+            OpenRounds("casino-holdem", 1, 2002),
+            OpenRounds("uth-solo", 2, 2003),
+        ]
         assert await store.count_open_sessions() == 3
 
 
@@ -69,7 +72,8 @@ async def test_totals_are_those_of_one_operator_and_of_whole_days(tmp_path: Path
             await change_by_hand(
                 tmp_path,
                 "INSERT INTO day_totals (operator, day, game, currency, worker, rounds, staked_minor, returned_minor,"  # noqa: S608
-                f" void_rounds, void_minor) VALUES ('{operator}', '{day}', '{game}', '{currency}', '{worker}', {values})",
+                f" void_rounds, void_minor) VALUES ('{operator}', '{day}', '{game}', '{currency}', '{worker}',"
+                f" {values})",
             )
         assert await store.game_totals("op-1", "2026-11-21", "2026-11-22") == [
             GameTotals("uth-solo", "CHF", 2_000, 3_000, 4_000, 5_000, 6_000),

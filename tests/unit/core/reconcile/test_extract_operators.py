@@ -11,7 +11,8 @@ OPENING = statement(
     {"round_no": "1", "balance_before_minor": "9", "seat": {"bets": [{"amount_minor": "1", "bet": "ante"}]}},
 )
 FINAL = statement(
-    "round_final", {"opening": OPENING.hash, "staked_minor": "1", "returned_minor": "0", "status": "settled", "time": TIME}
+    "round_final",
+    {"opening": OPENING.hash, "staked_minor": "1", "returned_minor": "0", "status": "settled", "time": TIME},
 )
 
 

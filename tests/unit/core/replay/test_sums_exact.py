@@ -18,7 +18,11 @@ def test_what_went_back_to_the_campaign_is_not_the_player_s(reason: str) -> None
     factory = free_bets(reason=reason)
     verdict = replay_lines(factory)
     assert (verdict.checks, verdict.rounds[0]) == ([], 5)
-    lies = [lie_at("participation_end", 1, add(name, by=by)) for name in ("returned_minor", "staked_minor") for by in (1, -1)]
+    lies = [
+        lie_at("participation_end", 1, add(name, by=by))
+        for name in ("returned_minor", "staked_minor")
+        for by in (1, -1)
+    ]
     for lie in lies:
         assert "18 balance" in replay_lines(free_bets(lie, reason=reason)).checks
 

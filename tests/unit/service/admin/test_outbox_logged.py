@@ -48,9 +48,9 @@ async def test_five_minutes_are_a_warning(harness: ServiceHarness) -> None:
 
 def test_nobody_gives_the_counts_from_outside(harness: ServiceHarness) -> None:
     outbox = harness.services.outbox
-    parts = {name: getattr(outbox, name) for name in ("store", "clock", "events", "orders", "readings")}
+    parts: dict[str, Any] = {name: getattr(outbox, name) for name in ("store", "clock", "events", "orders", "readings")}
     made = type(outbox)(**parts)
     assert (made._logged_ms, made._logged_waiting) == (0, 0)
     for name in ("_logged_ms", "_logged_waiting"):
         with pytest.raises(TypeError):
-            type(outbox)(**parts, **{name: 1})
+            type(outbox)(**{**parts, name: 1})

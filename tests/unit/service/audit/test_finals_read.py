@@ -55,16 +55,16 @@ async def test_each_final_comes_once_with_its_round_and_session(harness: Service
 
 async def test_a_session_is_read_once_for_a_page(harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     await played(harness, 3)
-    genuine, asked = harness.store.session, list[str]()
+    genuine, requested = harness.store.session, list[str]()
 
     async def session(session_id: str, *, fresh: bool = True) -> Any:
         assert fresh
-        asked.append(session_id)
+        requested.append(session_id)
         return await genuine(session_id, fresh=fresh)
 
     monkeypatch.setattr(harness.store, "session", session)
     await read(harness)
-    assert len(asked) == 1
+    assert len(requested) == 1
 
 
 async def test_a_stream_goes_on_behind_each_final(harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:

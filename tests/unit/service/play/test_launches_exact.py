@@ -5,8 +5,8 @@ from __future__ import annotations
 from rgs.core.limits import SessionLimits
 from rgs.service.play.requests import CreateLaunch, OpenSession
 from tests.support.service.harness import OPERATOR, ServiceHarness
-from tests.support.service.player import Player
 from tests.support.service.oracles import stored_statements
+from tests.support.service.player import Player
 
 
 async def test_what_a_launch_leaves_out_its_session_does_not_have(harness: ServiceHarness) -> None:

@@ -1,4 +1,4 @@
-"""Edges of money in play: a free bet that expires while the wallet is silent, a receipt without a balance, and names."""
+"""Edges of money in play: a free bet that expires while the wallet is silent, a receipt without a balance."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ async def test_a_free_bet_that_expires_while_the_wallet_is_silent_is_not_played(
 def test_a_receipt_without_a_balance_says_nothing_of_one() -> None:
     seamless: Any = object.__new__(Seamless)
     seamless.clock = SimpleNamespace(now_ms=lambda: 7)
-    reported: list[tuple[int, int]] = []
+    reported: list[tuple[int, ...]] = []
 
     def session(*, is_seamless: bool) -> Any:
-        return SimpleNamespace(
-            is_seamless=is_seamless, last_ms=9, reported=lambda *given: reported.append(given) or "reported"
-        )
+        def note(*given: int) -> str:
+            reported.append(given)
+            return "reported"
 
-    told, silent = [Receipt("t", TransactionStatus.ACCEPTED, balance, "w") for balance in (5, None)]
+        return SimpleNamespace(is_seamless=is_seamless, last_ms=9, reported=note)
+
+    spoken, silent = [Receipt("t", TransactionStatus.ACCEPTED, balance, "w") for balance in (5, None)]
     bets, participation = session(is_seamless=True), session(is_seamless=False)
-    assert seamless._reported(bets, told) == "reported"
+    assert seamless._reported(bets, spoken) == "reported"
     assert reported == [(5, 9)]
     assert seamless._reported(bets, silent) is bets
-    assert seamless._reported(participation, told) is participation
+    assert seamless._reported(participation, spoken) is participation
     assert len(reported) == 1
 
 

@@ -42,7 +42,7 @@ FINAL: dict[str, Any] = {
 VOID = {"reason": "MALFUNCTION", "approvals": [{"party": "admin-1"}, {"party": "admin-2"}]}
 
 
-def told(
+def sentences(
     final: dict[str, Any] | None = None,
     shared: dict[str, Any] | None = None,
     *,
@@ -60,7 +60,7 @@ def told(
 
 
 def test_a_settled_round() -> None:
-    assert told(FINAL)[1:] == [
+    assert sentences(FINAL)[1:] == [
         "The opening bets were ante 1.00 EUR, blind 1.01 EUR: 2.01 EUR in all.",
         "The balance was 10.00 EUR before the bets, and 7.99 EUR after them.",
         "The timer chose check, before the flop, at 2026-11-21 22:30:00 UTC.",
@@ -85,31 +85,31 @@ def test_who_had_the_better_hand_and_what_was_won_or_lost() -> None:
         ("tie", "The hands were equal."),
         ("fold", "The player had folded."),
     ):
-        lines = told(FINAL | {"outcome": FINAL["outcome"] | {"outcome": outcome, "dealer_qualifies": True}})
+        lines = sentences(FINAL | {"outcome": FINAL["outcome"] | {"outcome": outcome, "dealer_qualifies": True}})
         assert sentence in lines
         assert "The dealer did not qualify." not in lines
     for returned, sentence in ((203, "won 0.01 EUR"), (202, "neither won nor lost"), (201, "lost 0.01 EUR")):
         assert f"{returned // 100}.{returned % 100:02} EUR returned: the player {sentence}." in " ".join(
-            told(FINAL | {"returned_minor": str(returned)})
+            sentences(FINAL | {"returned_minor": str(returned)})
         )
 
 
 def test_who_paid_is_said() -> None:
-    lines = told(FINAL, session={"is_seamless": True})
+    lines = sentences(FINAL, session={"is_seamless": True})
     assert lines[2] == "The wallet was debited for each bet."
     assert not any("balance" in line for line in lines)
-    assert "It was played with play money." in told(FINAL, session={"is_demo": True})
-    assert not any("campaign" in line or "play money" in line for line in told(FINAL))
+    assert "It was played with play money." in sentences(FINAL, session={"is_demo": True})
+    assert not any("campaign" in line or "play money" in line for line in sentences(FINAL))
 
 
 def test_the_stake_of_a_free_bet_is_not_the_player_s() -> None:
-    lines = told(FINAL, free_bet="spring:grant-1", granted_minor=201)
+    lines = sentences(FINAL, free_bet="spring:grant-1", granted_minor=201)
     assert lines[2] == "The campaign spring paid ante and blind as a free bet."
     assert lines[-4] == "In all 2.02 EUR were staked and 3.01 EUR returned: the player won 0.99 EUR."
     assert lines[-3] == "Of it 2.01 EUR went back to the campaign: the stake of the free bet."
     void = {key: value for key, value in FINAL.items() if key != "settlement"}
     void |= {"status": "void", "void": VOID, "staked_minor": "201", "returned_minor": "201"}
-    lines = told(void, free_bet="spring:grant-1", granted_minor=201)
+    lines = sentences(void, free_bet="spring:grant-1", granted_minor=201)
     assert lines[-4] == "In all 2.01 EUR were staked and 2.01 EUR returned: the player neither won nor lost."
     assert lines[-3] == "Of it 2.01 EUR went back to the campaign: the stake of the free bet."
 
@@ -124,32 +124,35 @@ def test_a_void_round_names_reason_and_admins_wherever_they_stand() -> None:
         ({"void": VOID}, {}),
         ({}, {"void": VOID}),
     ):
-        lines = told(final | of_seat, shared)
+        lines = sentences(final | of_seat, shared)
         assert sentence in lines
         assert returned not in lines
         assert not any("hand was better" in line or "The bet " in line for line in lines)
-    assert returned in told(final | {"void": VOID, "would_have_been": would})
-    assert returned in told(final, {"void": VOID | {"would_have_been": would}})
+    assert returned in sentences(final | {"void": VOID, "would_have_been": would})
+    assert returned in sentences(final, {"void": VOID | {"would_have_been": would}})
 
 
 def test_the_cards_of_a_seat_at_a_table_stand_in_two_statements() -> None:
-    shared = {"cards": {"dealer_cards": ["2c", "3c"], "board": ["4c", "5c", "6c", "7c", "8c"]}, "hands": {"dealer_hand": DEALER}}
+    shared = {
+        "cards": {"dealer_cards": ["2c", "3c"], "board": ["4c", "5c", "6c", "7c", "8c"]},
+        "hands": {"dealer_hand": DEALER},
+    }
     seat = {**FINAL, "hole_cards": ["As", "Ah"], "outcome": {**FINAL["outcome"], "dealer_hand": DEALER}}
     del seat["cards"], seat["outcome"]["dealer_hand"]
-    lines = told(seat, shared, table_id="t-1")
+    lines = sentences(seat, shared, table_id="t-1")
     assert " at table t-1 began at " in lines[0]
     assert "The player held As Ah, the dealer 2c 3c; the board was 4c 5c 6c 7c 8c." in lines
     assert "The player had a pair (As Ah Kd Qc 9s), the dealer high card (Kh Qd 9c 8s 7h)." in lines
     del seat["hole_cards"]
-    assert "The dealer held 2c 3c; the board was 4c 5c 6c 7c 8c." in told(seat, shared, table_id="t-1")
-    assert "No card was revealed." in told({**FINAL, "cards": {}})
+    assert "The dealer held 2c 3c; the board was 4c 5c 6c 7c 8c." in sentences(seat, shared, table_id="t-1")
+    assert "No card was revealed." in sentences({**FINAL, "cards": {}})
 
 
 def test_a_round_in_play_shows_its_decisions_and_why_it_is_paused() -> None:
     taken = SimpleNamespace(body=lambda: ACTIONS[0])
-    lines = told(actions=(taken,))
+    lines = sentences(actions=(taken,))
     assert lines[-2] == "The timer chose check, before the flop, at 2026-11-21 22:30:00 UTC."
     assert lines[-1] == "The round is in play. Its cards are not shown here before its final reveals them."
-    assert told(malfunction="ab" * 32, malfunction_code="CARDS_SHOWN")[-1] == (
+    assert sentences(malfunction="ab" * 32, malfunction_code="CARDS_SHOWN")[-1] == (
         "It is paused since a malfunction was logged (CARDS_SHOWN): an admin resumes it, or two admins make it void."
     )

@@ -1,4 +1,4 @@
-"""At a table: who may not bet opens no window, what is seen without a seat, how late a step was, a void that is told."""
+"""At a table: who may not bet opens no window, what is seen without a seat, how late a step was, what is logged."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ async def test_each_step_of_a_void_is_a_line_of_the_log(evening: Evening) -> Non
     with capture_logs() as lines:
         for admin in (ADMIN, SECOND_ADMIN):
             await harness.tables.admin.void(admin, harness.request_id(), "uth-online", round_id, "DISPLAY_FAULT")
-    told = [line for line in lines if line["event"] in {"void_proposed", "round_void"}]
+    logged = [line for line in lines if line["event"] in {"void_proposed", "round_void"}]
     of_both = {"log_level": "warning", "round_id": round_id, "table": "uth-online", "reason": "DISPLAY_FAULT"}
-    assert told == [
+    assert logged == [
         {"event": "void_proposed", "admin": ADMIN.party, **of_both},
         {"event": "round_void", "admin": SECOND_ADMIN.party, **of_both},
     ]
