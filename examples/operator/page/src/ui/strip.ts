@@ -74,21 +74,28 @@ export class StripElement extends TickingElement {
       [data-fact="net"] {
         min-width: 4.4rem;
       }
-      /* A phone: the money in one line, game, code and time in the next, then the two ids side by side. Its own clock
-         shows the time of the day. */
+      /* A phone: the money in one line; then game, code, times and ids flow, so that they take three lines. */
       @media (max-width: 30rem) {
         :host {
+          display: flex;
+          flex-wrap: wrap;
+          align-items: baseline;
+          gap: 0.05rem 0.6rem;
           padding: 0.2rem 0.6rem 0.25rem;
           font-size: 0.6875rem;
         }
         dl {
           gap: 0.05rem 0.6rem;
         }
+        .money {
+          flex-basis: 100%;
+        }
+        .about,
+        .ids {
+          display: contents;
+        }
         .money dd {
           font-size: 0.875rem;
-        }
-        .clock {
-          display: none;
         }
         [data-fact="balance"],
         [data-fact="bet"],
