@@ -175,10 +175,7 @@ def test_every_alert_has_a_case_in_which_it_fires() -> None:
         (rule,) = case["alert_rule_test"]
         (loud if rule["exp_alerts"] else quiet)[rule["alertname"]] = case
         assert len(rule["exp_alerts"]) <= 1, rule["alertname"]
-    rules = dict(
-        zip(NAMES.findall(ALERTS.read_text("utf-8")), EXPRESSIONS.findall(ALERTS.read_text("utf-8")), strict=True)
-    )
-    assert list(loud) == list(rules)
+    assert list(loud) == NAMES.findall(ALERTS.read_text("utf-8"))
     for name, case in loud.items():
         written = " ".join(one["series"] for one in case["input_series"])
         assert 'instance="a"' in written, name
@@ -203,7 +200,7 @@ def test_promtool_runs_the_cases() -> None:
     [
         ("rgs_lease_age_seconds > 8", "rgs_lease_age_seconds > 80"),
         ("max without (instance) (rgs_reports_held) > 0", "rgs_reports_held > 0"),
-        ("rgs_disk_free_bytes < 1073741824", "rgs_disk_free_bytes < 10737418240"),
+        ("rgs_disk_free_bytes < 1073741824\n", "rgs_disk_free_bytes < 10737418240\n"),
     ],
 )
 def test_a_rule_that_does_not_do_what_its_case_says_is_found(rule: str, wrong: str, tmp_path: Path) -> None:
