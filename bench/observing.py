@@ -164,12 +164,12 @@ def player(home: Path, server: Server) -> Iterator[Player]:
         yield Player(channel)
 
 
-def calls_an_rpc(one: Served, sitter: Player) -> tuple[float, float]:
+def calls_an_rpc(one: Served, sitter: Player, rounds: int = ROUNDS) -> tuple[float, float]:
     """Calls of Python functions for one start or action, and how many of them are there only to observe."""
     sitter.sit()
     one.counted.clear()
     one.count(True)
-    rpcs = sitter.play(ROUNDS)
+    rpcs = sitter.play(rounds)
     one.count(False)
     return one.counted["call"] / rpcs, one.counted["observing"] / rpcs
 
@@ -194,10 +194,9 @@ def measure(folder: Path, repeats: int, emit: Callable[[str], None]) -> list[Fig
                 cpu_s[name].append((one.ask(time.thread_time) - before_s) / rpcs)
         for number in range(repeats):
             emit(f"observing, counts {number + 1} of {repeats}")
-            for one_share, name in zip(
-                shares_of({name: calls_an_rpc(*parts[name]) for name in shares}), shares, strict=True
-            ):
-                shares[name].append(100 * one_share)
+            metrics, traces = shares_of({name: calls_an_rpc(*parts[name], ROUNDS // 5) for name in shares})
+            shares["metrics"].append(100 * metrics)
+            shares["traces"].append(100 * traces)
     return [
         *(ratio(f"observing_cpu_{name}", cpu_s[name], cpu_s["off"]) for name in shares),
         *(Figure(f"observing_calls_{name}", tuple(values), "percent") for name, values in shares.items()),

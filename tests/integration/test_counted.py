@@ -33,7 +33,7 @@ def test_observing_is_a_small_part_of_a_call() -> None:
     command = [sys.executable, "-m", "bench.observing", "--check"]
     run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=FIGURES.parent.parent)
     assert run.returncode == 0, run.stdout + run.stderr
-    found = {line.split()[0]: float(line.split()[5]) for line in run.stdout.splitlines()[:3]}
+    found = {line.split()[0]: float(line.split()[6]) for line in run.stdout.splitlines()[:3]}
     assert list(found) == ["off", "metrics", "traces"]
     assert found["traces"] > found["metrics"] > 3, "what is there to observe is found"
 
@@ -42,7 +42,7 @@ def test_more_than_that_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(observing, "make_home", lambda _home: None)
     monkeypatch.setattr(observing, "served", lambda *_: nullcontext(SimpleNamespace(server=None)))
     monkeypatch.setattr(observing, "player", lambda *_: nullcontext(None))
-    for counting, traced, status in ((20.0, 1080.0, 0), (20.1, 1000.0, 1), (1.0, 1081.0, 1)):
+    for counting, traced, status in ((20.0, 1079.0, 0), (20.1, 1000.0, 1), (1.0, 1081.0, 1)):
         counts = iter([(1000.0, 1.0), (1000.0, counting), (traced, 30.0)])
         monkeypatch.setattr(observing, "calls_an_rpc", lambda *_, counts=counts: next(counts))
         assert observing.main(["--check"]) == status
