@@ -187,11 +187,11 @@ def write(journal: Journal, mutants: Sequence[Mutant], read: Sequence[str], inde
 
 
 def write_killed(
-    journal: Journal, mutants: Sequence[Mutant], read: Sequence[str], index: int, verdict: Verdict
+    journal: Journal, mutants: Sequence[Mutant], read: Sequence[str], index: int, verdict: Verdict, file: str = ""
 ) -> None:
-    """Enter it only if a test killed it."""
+    """Enter it only if it is killed: by the file of the tests, if it was at the import of these."""
     if verdict.outcome == KILLED:
-        write(journal, mutants, read, index, verdict)
+        write(journal, mutants, read, index, Verdict(KILLED, verdict.test or file))
 
 
 def run_certified(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
@@ -268,7 +268,7 @@ def confirm(old: Iterable[Line], plan: Plan, journal: Journal, root: Path, worke
     for (file, without), mutants in files.items():
         with suppress(SystemExit):
             tests = Tests([file], without, apart=True)
-            judge(file, mutants, tests, root, workers, partial(write_killed, journal, mutants, []))
+            judge(file, mutants, tests, root, workers, partial(write_killed, journal, mutants, [], file=file))
 
 
 def recheck(groups: Sequence[Group], excused: Excuses, requested: argparse.Namespace, root: Path) -> int:
