@@ -30,11 +30,22 @@ class Landed:
         self._instance._in_flight -= 1
 
 
+class Next:
+    """The generator of the next instance."""
+
+    is_closed = False
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
 async def test_it_waits_for_each_draw_that_is_under_way() -> None:
     instance: Any = instance_of(Store())
     instance._landed = landed = Landed(instance)
     instance._in_flight = 3
-    instance._generator = SimpleNamespace(healthy=False)  # so that nothing is committed behind the wait
+    instance._generator = SimpleNamespace(failure="PLANTED")  # so that nothing is committed behind the wait
+    following = Next()
     with pytest.raises(RngUnavailableError):
-        await instance._hand_over(None, 2, None)
+        await instance._hand_over(following, 2, None)
+    assert following.is_closed
     assert (landed.wakings, instance._in_flight, instance._handing_over) == (3, 0, None)
