@@ -385,7 +385,7 @@ async def test_an_end_after_another_number_of_draws_is_a_failure(tmp_path: Path)
         assert await generator.close() == LifeEvent("failed", NAME, 1, "GENERATOR_WRONG")
 
 
-@pytest.mark.parametrize("answer", [PASSED + b"x", format_drawn(FIRST)])
+@pytest.mark.parametrize("answer", [PASSED + b"x", format_drawn(FIRST)], ids=["longer", "a draw"])
 async def test_a_self_test_with_another_answer_is_a_failure(tmp_path: Path, answer: bytes) -> None:
     async with lying(tmp_path / "g.sock", lambda request, _: [framed(answer)] if request == SELFTEST else None):
         generator = await begin_served(tmp_path / "g.sock", RNG_HASH, NAME)
