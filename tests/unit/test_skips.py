@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.skips import INSTALLED, NEEDED_FOR
+from tests.support.skips import INSTALLED, NEEDED_FOR, SETTING
 
 ROOT = Path(__file__).resolve().parents[2]
 SKIPPED = """
@@ -47,6 +47,7 @@ def test_a_skip_fails_where_its_package_is_installed(tmp_path: Path, installed: 
     (tmp_path / "test_optional.py").write_text(SKIPPED, "ascii")
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", str(tmp_path)]
     environment = {**os.environ, INSTALLED: installed, "PYTHONPATH": str(ROOT)}
+    environment.pop(SETTING, None)
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=100
     )

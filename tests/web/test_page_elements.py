@@ -20,8 +20,8 @@ README: Final = (Path(__file__).parents[2] / "examples/operator/page/README.md")
 (POLICY,) = re.findall(r"^```text\n(default-src .*?)^```$", README, re.MULTILINE | re.DOTALL)
 FOREIGN: Final = b"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Somebody else</title></head>
 <body><h1>Our casino</h1><script type="module" src="/theirs.js"></script></body></html>"""
-ROWS: Final = """() => [...document.querySelector("rgs-paytable").shadowRoot.querySelectorAll("table")].map((table) =>
-  [table.caption.innerText, ...[...table.rows].map((row) => [...row.cells].map((cell) => cell.innerText).join(" "))])"""
+ROWS: Final = """() => [...document.querySelector("rgs-paytable").shadowRoot.querySelector("table").rows].map((row) =>
+  [...row.cells].map((cell) => cell.innerText))"""
 
 
 class Theirs(SimpleHTTPRequestHandler):
@@ -73,12 +73,13 @@ def test_a_paytable_stands_alone_in_a_page_of_somebody_else(browser: Any, theirs
     visitor.page.goto(f"{origin}/index-of-theirs.html")
     until(visitor.page, "() => document.querySelector('rgs-paytable')?.shadowRoot?.querySelector('table') != null")
     (game,) = [one for one in catalog["games"] if one["ruleset"]["id"] == "uth-solo"]
-    tables = visitor.page.evaluate(ROWS)
-    assert len(tables) == len(game["paytables"]) >= 2
-    for shown, table in zip(tables, game["paytables"], strict=True):
+    head, *rows = visitor.page.evaluate(ROWS)
+    assert [text.lower() for text in head[1:]] == [table["bet"] for table in game["paytables"]]
+    assert len(head) >= 3, "a row for each hand, a column for each bet"
+    for column, table in enumerate(game["paytables"], 1):
         paid = [row["pays"] for row in table["rows"] if row["pays"] not in ("lost", "push")]
-        assert [row.rpartition(" ")[2] for row in shown[1 : 1 + len(paid)]] == paid
-        assert "Royal flush" in shown[1]
+        assert [row[column] for row in rows[: len(paid)]] == paid
+    assert rows[0][0] == "Royal flush"
     assert visitor.faults == []
     files = {path for path in Theirs.requested if not path.startswith("/assets/") and path != "/favicon.ico"}
     assert files == {"/elements.js", *Theirs.own}, "nothing of a platform is requested"

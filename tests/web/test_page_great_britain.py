@@ -136,7 +136,7 @@ def test_no_play_money_and_one_table(great_britain: Any, visitor: Visitor) -> No
     other = page.locator(f"rgs-dialog [data-table={TABLES[1]}]")
     other.wait_for()
     assert other.locator("[data-does=beside]").count() == 0, "one table at once"
-    assert page.evaluate("document.querySelector('rgs-page').store.tablesMax") == 1
+    assert page.evaluate("document.querySelector('rgs-page').store.sessions.tablesMax") == 1
     with pytest.raises(start.StartError, match="gb-ukgc allows a player one table at once"):
         start.set_up_table(great_britain.server_home, great_britain.server_address, british("york", beside="true"))
 
@@ -148,7 +148,7 @@ def test_the_time_to_a_result_is_not_shortened(visitor: Visitor) -> None:
     visitor.deal()
     turning = page.evaluate(TURNING)
     assert turning >= 2, "the two cards of the player are turning"
-    page.locator("rgs-solo .felt .hands").click(position={"x": 3, "y": 3})
+    page.locator("rgs-solo .cloth").click(position={"x": 3, "y": 3})
     assert page.evaluate(TURNING) == turning
 
 

@@ -121,6 +121,9 @@ async function take(chosen: File | undefined): Promise<void> {
     draw();
     return;
   }
+  answer = undefined; // nobody may take the verdict of the file before for this one's
+  refused = "";
+  draw();
   file = new Uint8Array(await chosen.arrayBuffer());
   await verify();
 }
@@ -129,6 +132,7 @@ async function verify(): Promise<void> {
   if (!file) return;
   answer = undefined;
   refused = "";
+  draw();
   if (root && !/^[0-9a-f]{64}$/.test(root)) {
     refused = shared("proof.root_wrong", { count: String(root.length) });
     draw();
