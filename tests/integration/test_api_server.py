@@ -162,7 +162,7 @@ async def test_play_is_not_serving_while_the_generator_is_in_error(
         await player.start()
         statuses = []
         for healthy in (True, False):
-            monkeypatch.setattr(Instance, "healthy", healthy)
+            monkeypatch.setattr(Instance, "failure", "" if healthy else "REPETITION_COUNT")
             await asyncio.sleep(0.4)
             check: Any = player.channel.unary_unary("/grpc.health.v1.Health/Check")
             statuses += [await check(b"\x0a" + bytes([len(name)]) + name) for name in (b"", b"rgs.v1.PlayService")]

@@ -130,7 +130,7 @@ def test_what_only_others_can_put_right_keeps_no_node_from_starting(code: str, p
 
     def checked(*findings: Finding, before_start: bool) -> Level:
         checks = (("planted", lambda _home: iter(findings)),)
-        with patch.object(checkup, "CHECKS", checks), patch.object(checkup, "STORE_CHECKS", ()):
+        with patch.object(checkup, "CHECKS", checks), patch.object(checkup, "ASYNC_CHECKS", ()):
             return checkup.worst(asyncio.run(checkup.check_home(planted.path, before_start=before_start)))
 
     assert checked(of_other, before_start=False) is Level.ERROR
@@ -143,7 +143,7 @@ def test_before_a_start_the_status_is_0_or_2(planted: Planted, capfd: pytest.Cap
     command = ("doctor", "--home", str(planted.path))
     away = found("store", "STORE_AWAY", "the database does not answer")
     with patch.object(checkup, "CHECKS", (("store", lambda _home: iter([away])),)):
-        with patch.object(checkup, "STORE_CHECKS", ()):
+        with patch.object(checkup, "ASYNC_CHECKS", ()):
             cli(*command, status=2)
             text = cli(*command, "--before-start", status=0)
             assert "warning store: the database does not answer [STORE_AWAY]" in text

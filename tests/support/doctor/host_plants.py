@@ -158,7 +158,7 @@ def log_folder_of_a_group(planted: Planted) -> Iterable[Finding]:
 @plants("NOT_WRITABLE")
 def traces_elsewhere(planted: Planted) -> Iterable[Finding]:
     planted.set('traces = "log/traces.jsonl"')
-    with patch("rgs.node.doctor.watching.os.access", lambda path, _mode: path != planted.path):
+    with patch("rgs.node.doctor.watching.os.access", lambda path, _mode: not path.is_relative_to(planted.path)):
         return list(check_watching(planted.home))
 
 
