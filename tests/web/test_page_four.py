@@ -16,7 +16,7 @@ from tests.web.page_browser import PHONE, Visitor, until, visit
 TABLES: Final = ("four-a", "four-b", "four-c", "four-d")
 TIMERS: Final = {"betting_ms": 10_000, "amber_ms": 3_000, "decision_ms": 10_000, "result_ms": 4_000}
 WIDE: Final = {"width": 1440, "height": 1000}
-TRIES: Final = 3
+TRIES: Final = 6
 """A task is long by itself, and then each time; or another process had the core, and then not each time."""
 LONG_TASKS: Final = """() => {
   globalThis.longTasks = [];

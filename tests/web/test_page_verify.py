@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -64,8 +65,12 @@ def verify(browser: Any, tmp_path: Path) -> Any:
     page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
     page.goto((DIST / "verify.html").as_uri())
 
+    numbers = itertools.count()
+
     def give(content: bytes | Receipt, name: str = "receipt.json") -> Any:
-        path = tmp_path / name
+        # Each in a folder of its own: a browser tells of no change where the path is the same.
+        path = tmp_path / str(next(numbers)) / name
+        path.parent.mkdir()
         path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
         page.set_input_files("#file", path)
         page.wait_for_selector("[data-verdict]")
@@ -167,6 +172,17 @@ def test_a_round_without_its_end_is_open(verify: Any, receipt: Receipt) -> None:
     open_ = without(receipt, "record", "final")
     assert verdict(verify(without(open_, "log_proofs", "final"))) == "open"
     assert verdict(verify(open_)) == "failed"
+
+
+def test_no_verdict_stays_under_another_file(verify: Any, receipt: Receipt) -> None:
+    """Whoever opens the list of files again gives the file before up, and its verdict."""
+    page = verify(receipt)
+    assert verdict(page) == "passed"
+    with page.expect_file_chooser():
+        page.click("#file")
+    assert page.evaluate("document.getElementById('file').files.length") == 0
+    page.evaluate("document.getElementById('file').dispatchEvent(new Event('cancel'))")
+    page.wait_for_selector("[data-verdict]", state="detached")
 
 
 def test_a_statement_of_an_unknown_kind_is_refused_in_words(verify: Any, receipt: Receipt) -> None:

@@ -104,26 +104,31 @@ function policyField(): HTMLElement {
   return about;
 }
 
-/** Made once: it goes on saying which file was chosen. */
+/** Made once: it goes on saying which file was chosen. A file that has changed can be chosen again: a browser tells of no
+ * change where the name is the same, so the choice of before goes with the click.
+ */
 const fileInput = make("input", { id: "file", type: "file", accept: ".json,.zip" }) as HTMLInputElement;
+fileInput.addEventListener("click", () => {
+  fileInput.value = "";
+});
 fileInput.addEventListener("change", () => void take(fileInput.files?.[0]));
+fileInput.addEventListener("cancel", () => void take(undefined));
 
 function fileField(): HTMLElement {
   return make("label", { for: "file" }, word("file"), fileInput);
 }
 
 async function take(chosen: File | undefined): Promise<void> {
+  file = undefined;
+  answer = undefined; // nobody may take the verdict of the file before for this one's
+  refused = "";
+  draw();
   if (!chosen) return;
   if (chosen.size > FILE_BYTES_MAX) {
-    file = undefined;
-    answer = undefined;
     refused = word("too_large");
     draw();
     return;
   }
-  answer = undefined; // nobody may take the verdict of the file before for this one's
-  refused = "";
-  draw();
   file = new Uint8Array(await chosen.arrayBuffer());
   await verify();
 }
