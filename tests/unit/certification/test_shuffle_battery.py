@@ -9,6 +9,7 @@ import pickle
 from collections import Counter
 from fractions import Fraction
 from typing import NoReturn
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -435,7 +436,8 @@ def test_the_command_tells_and_counts(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_failure_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(command, "Production", lambda: Planted(defects.CAUGHT[0], 1))
+    source = Planted(defects.CAUGHT[0], 1)
+    monkeypatch.setattr(command, "Production", Mock(return_value=source, reported=source.reported))
     assert command.main(["--decks", "1000", "--workers", "1"]) == 1
     out = capsys.readouterr().out
     assert "decisive, p < 1e-08: cycles" in out
