@@ -6,6 +6,7 @@ once, and the project ships two that may stand beside each other.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any, Final
 
@@ -14,10 +15,13 @@ import pytest
 from tests.web.page_browser import PHONE, Visitor, until, visit
 
 TABLES: Final = ("four-a", "four-b", "four-c", "four-d")
-TIMERS: Final = {"betting_ms": 10_000, "amber_ms": 3_000, "decision_ms": 10_000, "result_ms": 4_000}
+TIMERS: Final = {"betting_ms": 15_000, "amber_ms": 3_000, "decision_ms": 8_000, "result_ms": 15_000}
+"""Time enough for one hand to play at four tables in turn, and to look at each result, on a busy machine."""
 WIDE: Final = {"width": 1440, "height": 1000}
-TRIES: Final = 6
+TRIES: Final = 4
 """A task is long by itself, and then each time; or another process had the core, and then not each time."""
+LONG_MS: Final = 50
+"""From then on a task is long. Where others want the processor, too, the same work takes twice the time."""
 LONG_TASKS: Final = """() => {
   globalThis.longTasks = [];
   new PerformanceObserver((list) => {
@@ -83,12 +87,12 @@ def play_all(visitor: Visitor) -> None:
         table(visitor, index).locator("[data-action=ACTION_PLAY_4X]").click()
     for index in range(4):
         one = table(visitor, index)
-        one.locator("[data-proof=first_use]").wait_for()
+        one.locator("[data-proof=first_use]").wait_for(timeout=90_000)
         assert str(index + 1) in words(one, "ante")
         assert str(4 * (index + 1)) in words(one, "play")
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_four_tables_play_at_once_without_a_long_task(player: Visitor) -> None:
     page = player.page
     open_four(player)
@@ -98,13 +102,14 @@ def test_four_tables_play_at_once_without_a_long_task(player: Visitor) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     opening = page.evaluate(TAKE)
     seen: list[list[int]] = []
+    limit_ms = 2 * LONG_MS if os.getloadavg()[0] > (os.cpu_count() or 1) else LONG_MS
     for _ in range(TRIES):
         play_all(player)
-        seen.append(page.evaluate(TAKE))
+        seen.append([took_ms for took_ms in page.evaluate(TAKE) if took_ms > limit_ms])
         if not seen[-1]:
             break
-    sys.stdout.write(f"long tasks in ms: while opening {opening}, in each round of four tables {seen}\n")
-    assert not seen[-1], f"a task of more than 50 ms in each of {TRIES} rounds: {seen}"
+    sys.stdout.write(f"tasks over {limit_ms} ms: while opening {opening}, in each round of four tables {seen}\n")
+    assert not seen[-1], f"a task of more than {limit_ms} ms in each of {TRIES} rounds: {seen}"
     before = [table(player, index).locator("dd[data-fact=balance]").inner_text() for index in range(4)]
     table(player, 1).locator("[data-does=leave]").click()
     until(page, "() => document.querySelector('rgs-page').store.tables.length === 3")
@@ -112,7 +117,7 @@ def test_four_tables_play_at_once_without_a_long_task(player: Visitor) -> None:
     assert after == [before[0], before[2], before[3]], "leaving one table leaves the others as they are"
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_four_tables_are_tabs_on_a_phone(browser: Any, page_whole: Any, tables: None) -> None:
     visitor = visit(browser, page_whole.origin, viewport=PHONE, has_touch=True)
     visitor.sign_up("2000.00")
