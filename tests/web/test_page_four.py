@@ -108,7 +108,7 @@ def test_four_tables_play_at_once_without_a_long_task(player: Visitor) -> None:
         seen.append([took_ms for took_ms in page.evaluate(TAKE) if took_ms > limit_ms])
         if not seen[-1]:
             break
-    sys.stdout.write(f"long tasks in ms: while opening {opening}; over {limit_ms} ms in each round of four tables: {seen}\n")
+    sys.stdout.write(f"long tasks in ms: while opening {opening}; over {limit_ms} in each round of four: {seen}\n")
     assert not seen[-1], f"a task of more than {limit_ms} ms in each of {TRIES} rounds: {seen}"
     before = [table(player, index).locator("dd[data-fact=balance]").inner_text() for index in range(4)]
     table(player, 1).locator("[data-does=leave]").click()
