@@ -271,6 +271,7 @@ class Encoder:
             stake_left_minor=headroom.stake_left_minor,
             time_left_ms=view.time_left_ms,
             reserved_minor=held.reserved_minor,
+            session_version=held.version,
         )
         if held.status is not SessionStatus.CLOSED:
             moving.inactive_time.FromMilliseconds(view.inactive_ms)

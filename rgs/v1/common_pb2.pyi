@@ -702,6 +702,7 @@ class SessionView(_message.Message):
     BET_LIMITS_FIELD_NUMBER: _builtins.int
     LANGUAGE_FIELD_NUMBER: _builtins.int
     RETURN_URL_FIELD_NUMBER: _builtins.int
+    SESSION_VERSION_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     status: Global___SessionStatus.ValueType
     game_name: _builtins.str
@@ -748,6 +749,10 @@ class SessionView(_message.Message):
     language: _builtins.str
     """As CreateLaunch or OpenSession gave them: how the player is addressed, and where the page leads when it is left."""
     return_url: _builtins.str
+    session_version: _builtins.int
+    """Rises with every change of the session. Answers and what streams bring may cross on their way: of two views the one
+    with the higher version is the later one.
+    """
     @_builtins.property
     def ruleset(self) -> Global___RulesRef: ...
     @_builtins.property
@@ -826,10 +831,11 @@ class SessionView(_message.Message):
         bet_limits: _abc.Iterable[Global___BetLimit] | None = ...,
         language: _builtins.str = ...,
         return_url: _builtins.str = ...,
+        session_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "close_time", b"close_time", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "next_start_time", b"next_start_time", "open_round", b"open_round", "open_time", b"open_time", "pending", b"pending", "ruleset", b"ruleset", "stake_left_minor", b"stake_left_minor", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bet_limits", b"bet_limits", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "language", b"language", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "mode", b"mode", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_round_no", b"next_round_no", "next_start_time", b"next_start_time", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "reserved_minor", b"reserved_minor", "return_url", b"return_url", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "table", b"table", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor", "_stake_left_minor", b"_stake_left_minor", "_time_left_ms", b"_time_left_ms", "_wallet_balance_minor", b"_wallet_balance_minor", "balance_minor", b"balance_minor", "bet_limits", b"bet_limits", "bought_minor", b"bought_minor", "close_time", b"close_time", "currency", b"currency", "elapsed_ms", b"elapsed_ms", "funding", b"funding", "game_name", b"game_name", "inactive_time", b"inactive_time", "jurisdiction", b"jurisdiction", "language", b"language", "largest_ante_minor", b"largest_ante_minor", "limits", b"limits", "loss_left_minor", b"loss_left_minor", "mode", b"mode", "net_position_minor", b"net_position_minor", "next_purchase_no", b"next_purchase_no", "next_round_no", b"next_round_no", "next_start_time", b"next_start_time", "open_round", b"open_round", "open_time", b"open_time", "operator_reference", b"operator_reference", "paid_out_minor", b"paid_out_minor", "participation_ended", b"participation_ended", "participation_id", b"participation_id", "pending", b"pending", "player", b"player", "purchase_left_minor", b"purchase_left_minor", "regulator_participation_id", b"regulator_participation_id", "regulator_session_id", b"regulator_session_id", "reserved_minor", b"reserved_minor", "return_url", b"return_url", "returned_minor", b"returned_minor", "ruleset", b"ruleset", "session_id", b"session_id", "session_version", b"session_version", "stake_left_minor", b"stake_left_minor", "staked_minor", b"staked_minor", "status", b"status", "table", b"table", "test_regulator", b"test_regulator", "time_left_ms", b"time_left_ms", "wallet_balance_minor", b"wallet_balance_minor", "wallet_balance_time", b"wallet_balance_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__loss_left_minor: _TypeAlias = _typing.Literal["loss_left_minor"]  # noqa: Y015
     _WhichOneofArgType__loss_left_minor: _TypeAlias = _typing.Literal["_loss_left_minor", b"_loss_left_minor"]  # noqa: Y015

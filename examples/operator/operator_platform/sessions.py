@@ -30,6 +30,7 @@ class Seen:
     currency: str
     is_open: bool
     at_s: float
+    version: int
 
     @property
     def elapsed_now_ms(self) -> int:
@@ -86,9 +87,12 @@ class Sessions:
     async def note(self, view: Any) -> None:
         """Note what a view of a session says: figures of the day, elapsed time, net position."""
         session_id = view.session_id
+        known = self._seen.get(session_id)
+        if known is not None and 0 < view.session_version < known.version:
+            return  # an answer that comes behind a later view
         is_open = view.status != common_pb2.SESSION_STATUS_CLOSED
         amounts = (view.staked_minor, view.returned_minor, view.net_position_minor)
-        seen = Seen(view.elapsed_ms, *amounts, view.currency, is_open, time.monotonic())
+        seen = Seen(view.elapsed_ms, *amounts, view.currency, is_open, time.monotonic(), view.session_version)
         _put(self._seen, session_id, seen)
         figures = (view.staked_minor, view.returned_minor)
         if self._figures.get(session_id) == figures:

@@ -212,6 +212,7 @@ def test_a_session() -> None:
         "operator_reference": "ref-1",
         "inactive_time": "2026-11-18T11:36:45.123Z",
         "mode": "MODE_REAL",
+        "session_version": "3",
     }
 
 

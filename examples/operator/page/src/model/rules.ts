@@ -59,6 +59,18 @@ export function isOver(round: RoundView): boolean {
   return round.status === "ROUND_STATUS_SETTLED" || round.status === "ROUND_STATUS_VOID";
 }
 
+/** An earlier view of the same session. A server from before versions says none: then what comes last counts. */
+export function isEarlier(session: SessionView, known: SessionView): boolean {
+  const version = int(session.session_version);
+  return version > 0n && version < int(known.session_version);
+}
+
+/** An earlier view of the same round: an answer may come behind what was pushed after it. */
+export function isOlder(round: RoundView | undefined, known: RoundView | undefined): boolean {
+  if (!round || !known || round.round_id !== known.round_id) return false;
+  return int(round.round_version) < int(known.round_version);
+}
+
 /** A round whose return is above its stake: only then is there a winner's notice. */
 export function isWin(round: RoundView): boolean {
   return round.status === "ROUND_STATUS_SETTLED" && netOf(round) > 0n;

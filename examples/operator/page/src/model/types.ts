@@ -135,6 +135,8 @@ export interface SessionView {
   mode?: string;
   /** Where the operator wants the player to go who leaves the page. */
   return_url?: string;
+  /** Of two views the one with the higher version is the later one. */
+  session_version?: string;
 }
 
 export interface BoxView {

@@ -23,7 +23,7 @@ import {
 } from "../model/betting.js";
 import { RequestError } from "../model/connection.js";
 import { mayRepeat } from "../model/jurisdiction.js";
-import { balanceOf, betRules } from "../model/rules.js";
+import { balanceOf, betRules, isEarlier } from "../model/rules.js";
 import { int, type Game, type RoundView, type SessionView, type TableEntry } from "../model/types.js";
 import type { Store } from "./store.js";
 
@@ -112,7 +112,8 @@ export abstract class Play {
   protected abstract changed(): void;
 
   seen(session: SessionView | undefined): void {
-    if (!session) return;
+    // An answer may come behind what was pushed after it.
+    if (!session || isEarlier(session, this.session)) return;
     this.session = session;
     this.seenAt = performance.now();
   }

@@ -2,7 +2,7 @@
 
 import { betsOf, EMPTY, type BetRule } from "../model/betting.js";
 import { RequestError } from "../model/connection.js";
-import { HOLDEM, isOver } from "../model/rules.js";
+import { HOLDEM, isOlder, isOver } from "../model/rules.js";
 import { amountsOf } from "../model/stating.js";
 import { int, type FreeBet, type RoundView, type SessionView } from "../model/types.js";
 import { Play, type Views } from "./play.js";
@@ -135,8 +135,7 @@ export class SoloPlay extends Play {
 
   private show(round: RoundView): void {
     const was = this.shown;
-    const newer = was?.round_id !== round.round_id || !isOver(was);
-    if (!newer && !isOver(round)) return;
+    if (isOlder(round, was)) return;
     this.shown = round;
     const bets = amountsOf(round.bets, this.rules);
     // To repeat a free bet would take the player's own money.

@@ -2,7 +2,7 @@
 
 import { EMPTY, isEmpty } from "../model/betting.js";
 import { takesBets } from "../model/light.js";
-import { isOver } from "../model/rules.js";
+import { isOlder, isOver } from "../model/rules.js";
 import { amountsOf, toState } from "../model/stating.js";
 import { bare, type ChatLine, type RoundView, type SeatView, type TableView } from "../model/types.js";
 import { Play, type Views } from "./play.js";
@@ -80,6 +80,7 @@ export class TablePlay extends Play {
 
   takeSeat(seat: SeatView): void {
     const was = this.seat;
+    if (isOlder(seat.round, was?.round)) return;
     if (this.joining && !seat.ended) this.keepDevice(seat.device_no ?? 0);
     // The number that this page got when it sat down: another one is another device's (T-3).
     this.takenOver = !seat.ended && (seat.device_no ?? 0) !== this.device;
