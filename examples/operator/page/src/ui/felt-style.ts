@@ -134,7 +134,7 @@ export const feltStyles = css`
   @container (min-width: 38rem) {
     .cloth {
       --side: 15rem;
-      --rest: 17.5rem;
+      --rest: 18.75rem;
       padding: 0.6rem 1rem;
       gap: 0.4rem 1rem;
     }
@@ -142,11 +142,14 @@ export const feltStyles = css`
       --rest: 23.5rem;
     }
     .cloth {
-      grid-template-areas: "hands side" "boxes side" "result side" "spots side";
+      grid-template-areas: "hands side" "boxes side" "spots result" "spots result";
     }
     .named {
       font-size: 0.9375rem;
-      min-height: 1.2em;
+    }
+    rgs-result {
+      align-self: center;
+      min-width: 0;
     }
   }
   /* A desktop: the dealer's cards beside the board, one's own beside the spots, the result under the paytable. */

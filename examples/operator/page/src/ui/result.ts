@@ -43,7 +43,7 @@ export class ResultElement extends StoreElement {
         justify-content: center;
       }
       .tick {
-        min-width: 15.5rem;
+        min-width: min(15.5rem, 100%);
         font-size: 0.875rem;
       }
       details[open] {

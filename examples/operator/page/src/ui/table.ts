@@ -89,12 +89,12 @@ export class TableElement extends StoreElement {
         :host([dense]) .hand {
           grid-template-columns: 100%;
         }
-        :host([dense]) .dealer,
-        :host([dense]) .own {
+        :host([dense]) .hand.dealer,
+        :host([dense]) .hand.own {
           width: calc(var(--card-width) * 2.08);
           justify-items: start;
         }
-        :host([dense]) .own {
+        :host([dense]) .hand.own {
           justify-items: end;
         }
         :host([dense]) .named {
@@ -104,7 +104,7 @@ export class TableElement extends StoreElement {
           justify-content: start;
           text-align: left;
         }
-        :host([dense]) .own .named {
+        :host([dense]) .hand.own .named {
           justify-content: end;
           text-align: right;
         }
@@ -114,6 +114,28 @@ export class TableElement extends StoreElement {
         }
         :host([dense]) .title h2 {
           font-size: 0.875rem;
+          flex: 0 1 38%;
+          overflow: hidden;
+          text-overflow: ellipsis;
+          white-space: nowrap;
+        }
+        :host([dense]) .title {
+          min-height: 2rem;
+        }
+        :host([dense]) .title h2 + button {
+          margin-left: auto;
+        }
+        /* The light stands beside the name, unless there is more to say. */
+        :host([dense]) .about {
+          grid-area: 1 / 1;
+        }
+        :host([dense]) .head:not(:has(.state)) {
+          grid-area: 1 / 1;
+          justify-self: center;
+          align-self: start;
+          min-width: 8rem;
+          padding-inline: 0.5rem;
+          border-radius: 0 0 1rem 1rem;
         }
         :host([dense]) .title button {
           min-height: 1.5rem;

@@ -93,6 +93,12 @@ export class TablesElement extends TickingElement {
           border-color: var(--accent);
         }
       }
+      /* The grid gives each table its size: what changes in one is laid out in it alone. */
+      @media (min-width: 70rem) and (min-height: 32.01rem) {
+        .grid:not(.one) rgs-table {
+          contain: strict;
+        }
+      }
       @media (max-height: 32rem) {
         :host {
           height: auto;
