@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,18 @@ def browser(page_needs: None) -> Iterator[object]:
 
     with page_browser.chromium() as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def qr(browser: object) -> Iterator[Callable[[str, str], Any]]:
+    """Makes QR codes: as a GIF, or as rows of dark and light."""
+    from tests.web import qr_codes  # noqa: PLC0415 - its packages may be missing
+
+    if not qr_codes.ENCODER.is_file():
+        pytest.skip("the page's packages are not installed: run `make page`")
+    page = qr_codes.encoder(browser)
+    yield lambda text, kind: qr_codes.encode(page, text, kind)
+    page.context.close()
 
 
 @pytest.fixture(scope="session")

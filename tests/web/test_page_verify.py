@@ -19,6 +19,7 @@ from rgs.core.tlog.proofs import format_log_proof, parse_log_proof
 from tests.support.records.granted import free_bets
 from tests.support.service.harness import NODE_KEY
 from tests.web.page_browser import DIST, RULES, SIZES, until, visit
+from tests.web.qr_codes import CAMERA
 
 Receipt = dict[str, Any]
 
@@ -290,44 +291,6 @@ def cosigned(text: str) -> str:
 
 
 # --- the root by a QR code ---
-
-ENCODER: Final = DIST.parent / "node_modules/qr/index.js"
-CAMERA: Final = """([pixels, side]) => {
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = side * 8;
-  const context = canvas.getContext("2d");
-  const draw = () => {
-    context.fillStyle = "#fff";
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    context.fillStyle = "#000";
-    pixels.forEach((row, y) => row.forEach((dark, x) => { if (dark) context.fillRect(x * 8, y * 8, 8, 8); }));
-  };
-  draw();
-  setInterval(draw, 50);
-  navigator.mediaDevices.getUserMedia = async () => canvas.captureStream(20);
-}"""
-
-
-@pytest.fixture(scope="module")
-def qr(browser: Any) -> Any:
-    """Makes QR codes: as a GIF, or as rows of dark and light."""
-    if not ENCODER.is_file():
-        pytest.skip("the page's packages are not installed: run `make page`")
-    page = browser.new_context().new_page()
-    page.add_script_tag(type="module", content=f"{ENCODER.read_text('utf-8')}\nglobalThis.encodeQR = encodeQR;")
-    until(page, "() => globalThis.encodeQR !== undefined")
-
-    def make(text: str, kind: str) -> Any:
-        options = {"border": 4, **({"scale": 5} if kind == "gif" else {})}
-        found = page.evaluate(
-            "([text, kind, options]) => { const found = encodeQR(text, kind, options); "
-            "return kind === 'gif' ? [...found] : found; }",
-            [text, kind, options],
-        )
-        return bytes(found) if kind == "gif" else found
-
-    yield make
-    page.context.close()
 
 
 def test_the_root_is_read_from_a_picture(verify: Any, receipt: Receipt, qr: Any, tmp_path: Path) -> None:

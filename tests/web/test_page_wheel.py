@@ -35,7 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             ROOT / "rgs", root / "rgs", ignore=lambda _, names: [one for one in names if one != "__init__.py"]
         )
         shutil.copytree(ROOT / PAGE / "node_modules", root / PAGE / "node_modules", symlinks=True)
-        for config in ("vite.config.ts", "vite.verify.config.ts"):
+        for config in ("vite.config.ts", "vite.verify.config.ts", "vite.office.config.ts"):
             command = [NODE, "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn", "--config", config]
             done = subprocess.run(
                 command, cwd=root / PAGE, capture_output=True, text=True, check=False, timeout=BUILD_S
@@ -50,6 +50,7 @@ def test_two_builds_give_the_same_bytes(built: list[Path]) -> None:
     assert one == other
     assert "verify.html" in one
     assert "index.html" in one
+    assert "office.js" in one
 
 
 def test_two_wheels_are_one_and_its_hashes_are_true(built: list[Path]) -> None:

@@ -20,6 +20,9 @@ export class ProofElement extends StoreElement {
   roundId = "";
   sessionId = "";
   private wrong = "";
+  /** The camera's field, once somebody wants it. */
+  private scanner: HTMLElement | undefined;
+  private stopScan: (() => void) | undefined;
 
   static override styles = [
     shared,
@@ -133,13 +136,36 @@ export class ProofElement extends StoreElement {
         <input name="root" autocomplete="off" spellcheck="false" .value=${proofs.pinned} placeholder=${proofs.firstSeen} aria-describedby="root-help" />
       </label>
       <button data-does="pin">${this.t("proof.pin")}</button>
+      ${this.scanner ?? html`<button type="button" data-does="scan" @click=${() => this.scan()}>${this.t("proof.scan")}</button>`}
       <p id="root-help" class="muted">${this.wrong || this.t("proof.root_help")}</p>
     </form>`;
   }
 
+  /** What reads QR codes is loaded once somebody wants it. */
+  private async scan(): Promise<void> {
+    const [{ scanField, stopScan }, { scanWords }, { make }] = await Promise.all([
+      import("../verify/scan.js"),
+      import("../verify/scan-words.js"),
+      import("../verify/make.js"),
+    ]);
+    const { language } = this.store;
+    const words = scanWords[language === "it" || language === "de" ? language : "en"];
+    this.stopScan = stopScan;
+    this.scanner = scanField({ word: (key) => words[key], make, take: (root) => this.take(root) });
+    this.requestUpdate();
+  }
+
+  override disconnectedCallback(): void {
+    this.stopScan?.();
+    super.disconnectedCallback();
+  }
+
   private pin(event: Event): void {
     event.preventDefault();
-    const text = this.renderRoot.querySelector("input")?.value.replace(/[\s:]/g, "") ?? "";
+    this.take(this.renderRoot.querySelector<HTMLInputElement>("input[name=root]")?.value.replace(/[\s:]/g, "") ?? "");
+  }
+
+  private take(text: string): void {
     if (text && !/^[0-9a-f]{64}$/i.test(text)) {
       this.wrong = this.t("proof.root_wrong", { count: text.length });
       return;

@@ -9,6 +9,7 @@ import en, { type Key } from "../words/en.js";
 import it from "../words/it.js";
 import "./verify.css";
 import { verifyDispute } from "./dispute.js";
+import { make } from "./make.js";
 import { scanField } from "./scan.js";
 import { own, type OwnKey } from "./words.js";
 import { isZip } from "./zip.js";
@@ -34,14 +35,6 @@ function shared(key: Key, values: Record<string, string> = {}): string {
   return (WORDS[language] ?? en)[key].replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
 }
 
-type Child = Node | string;
-
-function make(name: string, properties: Record<string, string>, ...children: Child[]): HTMLElement {
-  const element = document.createElement(name);
-  for (const [property, value] of Object.entries(properties)) element.setAttribute(property, value);
-  element.append(...children);
-  return element;
-}
 
 function draw(): void {
   document.documentElement.lang = language;
@@ -202,7 +195,7 @@ function stepOf(step: Step): HTMLElement {
     list.append(make("dt", {}, label), make("dd", {}, make("code", {}, value)));
   }
   const why = skippedKey(step);
-  const inside: Child[] = why ? [make("p", {}, shared(why)), list] : step.message ? [make("p", {}, make("code", {}, step.message)), list] : [list];
+  const inside: (Node | string)[] = why ? [make("p", {}, shared(why)), list] : step.message ? [make("p", {}, make("code", {}, step.message)), list] : [list];
   return make("details", { "data-step": step.name }, make("summary", {}, `${MARKS[step.verdict]} ${name}`), ...inside);
 }
 

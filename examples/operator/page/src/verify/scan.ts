@@ -2,10 +2,10 @@
 
 import decodeQR from "qr/decode.js";
 
-import type { OwnKey } from "./words.js";
+import type { ScanKey } from "./scan-words.js";
 
 interface Around {
-  word(key: OwnKey): string;
+  word(key: ScanKey): string;
   make(name: string, properties: Record<string, string>, ...children: (Node | string)[]): HTMLElement;
   /** Takes the root that was found, 64 hex digits. */
   take(root: string): void;
@@ -29,6 +29,11 @@ let stop: () => void = () => {};
 export function rootIn(text: string): string | undefined {
   const bare = text.trim().replace(/^(rgs-)?root[:=]/i, "").replace(/[\s:]/g, "").toLowerCase();
   return /^[0-9a-f]{64}$/.test(bare) ? bare : undefined;
+}
+
+/** Turns the camera off, where it is on. */
+export function stopScan(): void {
+  stop();
 }
 
 export function scanField({ word, make, take }: Around): HTMLElement {

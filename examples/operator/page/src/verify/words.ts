@@ -1,18 +1,13 @@
 /** The words that only verify.html has. */
 
+import { scanWords } from "./scan-words.js";
+
 const en = {
   title: "Verify a round",
   intro:
     "Choose the receipt or the dispute of a round. This page recomputes everything from the signed statements in it, on this device; it sends nothing anywhere. Whoever hosts it can be somebody other than the house.",
   root_help: "From the regulator, a lab or somebody else whom you trust. Without it the page cannot say whose keys these are.",
-  scan_camera: "Scan the root with the camera",
-  scan_stop: "Stop the camera",
-  scan_image: "Or read its QR code from a picture",
-  scan_none: "There is no QR code of a root in this picture. A root is 64 hex digits.",
-  scan_other: "The QR code is not a root: it says “{text}”.",
-  scan_no_camera: "This browser gives the page no camera. Take a picture of the QR code and choose it, or type the root.",
-  scan_refused: "The camera was refused. Take a picture of the QR code and choose it, or type the root.",
-  scan_looking: "Hold the QR code of the root in front of the camera.",
+  ...scanWords.en,
   log: "The log: whom you trust about it",
   policy: "Policy (C2SP tlog-policy)",
   policy_help: "The keys of the log and of its witnesses, from somebody whom you trust. Without it the page only recomputes that the round is in the log's tree.",
@@ -37,14 +32,7 @@ const it: Record<OwnKey, string> = {
   intro:
     "Scegli la ricevuta o il fascicolo di una partita. Questa pagina ricalcola tutto dalle dichiarazioni firmate che contiene, su questo dispositivo; non invia niente. Può ospitarla anche chi non è la casa.",
   root_help: "Dal regolatore, da un laboratorio o da altri di cui ti fidi. Senza, la pagina non può dire di chi sono le chiavi.",
-  scan_camera: "Inquadra la radice con la fotocamera",
-  scan_stop: "Spegni la fotocamera",
-  scan_image: "Oppure leggi il suo codice QR da un'immagine",
-  scan_none: "In questa immagine non c'è il codice QR di una radice. Una radice ha 64 cifre esadecimali.",
-  scan_other: "Il codice QR non è una radice: dice “{text}”.",
-  scan_no_camera: "Questo browser non dà la fotocamera alla pagina. Fotografa il codice QR e scegli l'immagine, oppure scrivi la radice.",
-  scan_refused: "La fotocamera è stata negata. Fotografa il codice QR e scegli l'immagine, oppure scrivi la radice.",
-  scan_looking: "Tieni il codice QR della radice davanti alla fotocamera.",
+  ...scanWords.it,
   log: "Il registro: di chi ti fidi",
   policy: "Policy (C2SP tlog-policy)",
   policy_help: "Le chiavi del registro e dei suoi testimoni, da qualcuno di cui ti fidi. Senza, la pagina ricalcola soltanto che la partita è nell'albero del registro.",
@@ -67,14 +55,7 @@ const de: Record<OwnKey, string> = {
   intro:
     "Wählen Sie den Beleg oder das Streitdossier einer Runde. Diese Seite rechnet alles aus den signierten Erklärungen darin nach, auf diesem Gerät; sie sendet nichts. Auch wer nicht das Haus ist, kann sie anbieten.",
   root_help: "Von der Aufsichtsbehörde, einem Prüflabor oder jemandem, dem Sie trauen. Ohne ihn kann die Seite nicht sagen, wessen Schlüssel es sind.",
-  scan_camera: "Wurzel mit der Kamera einlesen",
-  scan_stop: "Kamera ausschalten",
-  scan_image: "Oder den QR-Code aus einem Bild lesen",
-  scan_none: "In diesem Bild ist kein QR-Code einer Wurzel. Eine Wurzel hat 64 Hexziffern.",
-  scan_other: "Der QR-Code ist keine Wurzel: er sagt «{text}».",
-  scan_no_camera: "Dieser Browser gibt der Seite keine Kamera. Fotografieren Sie den QR-Code und wählen Sie das Bild, oder tippen Sie die Wurzel ein.",
-  scan_refused: "Die Kamera wurde verweigert. Fotografieren Sie den QR-Code und wählen Sie das Bild, oder tippen Sie die Wurzel ein.",
-  scan_looking: "Halten Sie den QR-Code der Wurzel vor die Kamera.",
+  ...scanWords.de,
   log: "Das Log: wem Sie dabei trauen",
   policy: "Policy (C2SP tlog-policy)",
   policy_help: "Die Schlüssel des Logs und seiner Zeugen, von jemandem, dem Sie trauen. Ohne sie rechnet die Seite nur nach, dass die Runde im Baum des Logs steht.",

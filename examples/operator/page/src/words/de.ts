@@ -328,6 +328,7 @@ const de: Record<Key, string> = {
   "proof.steps": "{count} Schritte, {ms} ms auf diesem Gerät",
   "proof.root": "Fingerabdruck des Wurzelschlüssels (SHA-256, hex)",
   "proof.pin": "Festhalten",
+  "proof.scan": "QR-Code einlesen",
   "proof.root_help": "Holen Sie ihn bei der Aufsichtsbehörde, einem Prüflabor oder Bekannten, nicht von dieser Seite. Leer: der erste gesehene.",
   "proof.root_wrong": "Ein Fingerabdruck hat 64 Hexziffern; dies sind {count} Zeichen.",
   "proof.download": "Beleg herunterladen",

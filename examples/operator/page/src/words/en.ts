@@ -326,6 +326,7 @@ const en = {
   "proof.steps": "{count} steps, {ms} ms on this device",
   "proof.root": "Fingerprint of the root key (SHA-256, hex)",
   "proof.pin": "Pin",
+  "proof.scan": "Scan its QR code",
   "proof.root_help": "Get it from the regulator, a lab or a friend, not from this page. Empty: the first one seen.",
   "proof.root_wrong": "A fingerprint has 64 hex digits; this has {count} characters.",
   "proof.download": "Download the receipt",

@@ -328,6 +328,7 @@ const it: Record<Key, string> = {
   "proof.steps": "{count} passi, {ms} ms su questo dispositivo",
   "proof.root": "Impronta della chiave radice (SHA-256, hex)",
   "proof.pin": "Fissa",
+  "proof.scan": "Leggi il suo codice QR",
   "proof.root_help": "Chiedila al regolatore, a un laboratorio o a un amico, non a questa pagina. Vuoto: la prima vista.",
   "proof.root_wrong": "Un'impronta ha 64 cifre esadecimali; questa ha {count} caratteri.",
   "proof.download": "Scarica la ricevuta",
