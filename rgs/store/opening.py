@@ -9,8 +9,8 @@ from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.interface import Parties, Store, StoreReads
 from rgs.store.parties import SqliteParties
 from rgs.store.recovery import Import
+from rgs.store.sqlite import copying, store
 from rgs.store.sqlite import recovery as sqlite_recovery
-from rgs.store.sqlite import store
 
 
 async def create_store(where: StoreAddress, store_epoch: str) -> None:
@@ -59,7 +59,7 @@ def overwrite_freed(where: StoreAddress) -> bool:
     """
     if isinstance(where, PostgresAddress):
         return False
-    store.rewrite(where)
+    copying.rewrite(where)
     return True
 
 

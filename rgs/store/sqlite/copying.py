@@ -1,4 +1,6 @@
-"""A copy of a store file that a server may be using (SQLite's online backup): one moment of it, whole."""
+"""A store file written once more, whole: as a copy of one moment, while a server may be using it (SQLite's online
+backup), or in its place, without what was deleted.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from rgs.store.changes import StoreRefusedError
-from rgs.store.sqlite.store import open_verified
+from rgs.store.changes import StoreError, StoreRefusedError
+from rgs.store.sqlite.store import connect, holding, open_verified, verify_schema
 
 
 def copy_store(path: Path, target: Path) -> None:
@@ -22,6 +24,24 @@ def copy_store(path: Path, target: Path) -> None:
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
     verify_file(target)
+
+
+def rewrite(path: Path) -> None:
+    """Write the file anew, with its rows and nothing else: SQLite keeps the bytes of deleted rows, and of earlier
+    states of changed ones, until their place is used again (docs/keys.md, 6).
+
+    StoreRefusedError where a server holds it. StoreError where the disk has no room for it twice: then nothing has
+    changed, and it may be done again.
+    """
+    with holding(path), contextlib.closing(connect(path)) as db:
+        verify_schema(db, path)
+        try:
+            db.execute("VACUUM")
+            busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise StoreError(f"{path.name} cannot be written anew: {error}", file=path.name) from error
+        if busy:
+            raise StoreError(f"{path.name} is being read: its write-ahead log cannot be emptied", file=path.name)
 
 
 def verify_file(path: Path) -> None:

@@ -47,6 +47,12 @@ from rgs.store.table_rows import FORGET_CHAT, IS_LEFT, SEATS_SIGNED, VERSIONED
 from rgs.store.writer import CommitOutcome, Writer
 
 KIND: Final = "sqlite"
+PAGE_SIZE: Final = "PRAGMA page_size = 2048"
+"""Of a new file; one that is there keeps its own. A commit writes every page that it touches, whole."""
+LOG_SIZE: Final = "PRAGMA wal_autocheckpoint = 8192"
+"""The pages of the write-ahead log, 16 MiB (32 where pages have 4,096 bytes), before they are put into their places in
+the file: a page that has changed many times by then is put there once.
+"""
 FORGOTTEN_MAX: Final = 500
 """Stored answers, or lines of chat, that one transaction drops."""
 
@@ -90,8 +96,10 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         if read_only:
             connection.execute("PRAGMA query_only = ON")
         else:
+            connection.execute(PAGE_SIZE)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(LOG_SIZE)
     except BaseException:
         connection.close()
         raise
@@ -171,24 +179,6 @@ def migrate_store(path: Path) -> tuple[int, int]:
             verify_version(before, KIND, str(path))
         _apply_steps(connection, [step for step in known if step.version > before])
     return before, known[-1].version
-
-
-def rewrite(path: Path) -> None:
-    """Write the file anew, with its rows and nothing else: SQLite keeps the bytes of deleted rows, and of earlier
-    states of changed ones, until their place is used again (docs/keys.md, 6).
-
-    StoreRefusedError where a server holds it. StoreError where the disk has no room for it twice: then nothing has
-    changed, and it may be done again.
-    """
-    with holding(path), contextlib.closing(connect(path)) as db:
-        verify_schema(db, path)
-        try:
-            db.execute("VACUUM")
-            busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.Error as error:
-            raise StoreError(f"{path.name} cannot be written anew: {error}", file=path.name) from error
-        if busy:
-            raise StoreError(f"{path.name} is being read: its write-ahead log cannot be emptied", file=path.name)
 
 
 @contextlib.contextmanager

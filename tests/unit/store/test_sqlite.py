@@ -17,8 +17,9 @@ from rgs.store.changes import (
 )
 from rgs.store.migrations import Migration, steps
 from rgs.store.sqlite import store as sqlite_store
-from rgs.store.sqlite.store import SqliteStore, connect, create_store, migrate_store, open_verified, rewrite
-from tests.support.store.shelf import discarded, open_shelf, ulid
+from rgs.store.sqlite.copying import copy_store, rewrite
+from rgs.store.sqlite.store import SqliteStore, connect, create_store, migrate_store, open_verified
+from tests.support.store.shelf import discarded, open_shelf, session, ulid
 
 # --- opening ----------------------------------------------------------------------------------------------------------
 
@@ -91,6 +92,36 @@ async def test_a_commit_is_on_the_disk_and_the_reader_cannot_write(tmp_path: Pat
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             store._reader.execute("DELETE FROM meta")
         assert (await store.meta("store_epoch"), await store.meta("nothing")) == (ulid(0), "")
+
+
+def numbers_of(db: sqlite3.Connection) -> tuple[int, int]:
+    """(bytes of a page, pages of the log between two checkpoints)."""
+    (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
+    (pages,) = db.execute("PRAGMA wal_autocheckpoint").fetchone()
+    return page_bytes, pages
+
+
+async def test_a_new_store_has_small_pages_and_a_long_log(tmp_path: Path) -> None:
+    async with open_shelf(tmp_path) as store:
+        assert numbers_of(store._db) == (2048, 8192)
+
+
+async def test_a_store_with_other_pages_keeps_them_and_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rgs.db"
+    with monkeypatch.context() as before:
+        before.setattr(sqlite_store, "PAGE_SIZE", "PRAGMA page_size = 4096")  # SQLite's own, as versions before took it
+        create_store(path, ulid(0))
+    async with open_shelf(tmp_path) as store:
+        assert numbers_of(store._db) == (4096, 8192)
+        await store.commit(Change(session=session(1)))
+    rewrite(path)
+    copy_store(path, tmp_path / "copy.db")
+    async with open_shelf(tmp_path, started=False) as store:
+        assert await store.session(ulid(1)) == session(1)
+        assert numbers_of(store._db) == (4096, 8192)
+        assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with closing(connect(tmp_path / "copy.db")) as copy:
+        assert numbers_of(copy) == (4096, 8192)
 
 
 def test_a_new_store_makes_its_folder(tmp_path: Path) -> None:

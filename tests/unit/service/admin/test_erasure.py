@@ -16,7 +16,7 @@ from rgs.service.admin.erasure import Erased, Erasure
 from rgs.service.idempotency import SLACK_MS, Answers
 from rgs.store.changes import StoreError, StoreRefusedError
 from rgs.store.opening import overwrite_freed
-from rgs.store.sqlite import store as sqlite_store
+from rgs.store.sqlite import copying
 from rgs.store.sqlite.store import connect
 from tests.support.service.harness import ServiceHarness, key_bundle, read_statement
 from tests.support.service.oracles import verify_books
@@ -123,7 +123,7 @@ async def test_a_store_that_cannot_be_written_anew_says_so(tmp_path: Path, monke
         reader.execute("SELECT count(*) FROM sessions").fetchall()
         with pytest.raises(StoreError, match="being read"):
             overwrite_freed(tmp_path / "rgs.db")
-    monkeypatch.setattr(sqlite_store, "connect", lambda path: connect(path, read_only=True))
+    monkeypatch.setattr(copying, "connect", lambda path: connect(path, read_only=True))
     with pytest.raises(StoreError, match="cannot be written anew"):
         overwrite_freed(tmp_path / "rgs.db")
 
