@@ -32,7 +32,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Protocol, cast
 from unittest.mock import patch
-from uuid import UUID
 
 import grpc
 import uvloop
@@ -42,6 +41,7 @@ from bench.homes import PARTY, make_home
 from bench.mix import CALLS_PER_ROUND
 from bench.players import Player
 from rgs.api.calls import Calls, Duplex, Methods, Unary
+from rgs.core.ids import ULID_RANDOM_BYTES, format_request_id
 from rgs.devkit.client import ClientIdentity
 from rgs.devkit.requests import Requests
 from rgs.integrity.manifest import make_manifest
@@ -239,7 +239,7 @@ class Counter:
         self._certificate = certificate
         self._endpoint, self._works = endpoints[-1], backgrounds[-1].works
         ids = Random(1)  # noqa: S311 - ids, not chance
-        requests = Requests(lambda: str(UUID(int=ids.getrandbits(128), version=4)))
+        requests = Requests(lambda: format_request_id(clock.ms, ids.randbytes(ULID_RANDOM_BYTES)))
         channel: Any = Channel(self._endpoint, certificate)
         self._players = {
             way: [Player(first + number, channel, requests) for number in range(PLAYERS)]

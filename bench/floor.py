@@ -10,11 +10,11 @@ store cannot be replayed.
 from __future__ import annotations
 
 import hashlib
-import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from bench.players import new_request_id
 from rgs.core import games
 from rgs.core.games.types import Action
 from rgs.core.ids import format_ulid
@@ -98,7 +98,7 @@ class Floor:
             change = self._decide(player)
         else:
             change = self._end(player)
-        request_id = str(uuid.uuid4())
+        request_id = new_request_id()
         change.answer = Answer(PARTY, "Act", request_id, request[:32], bytes(BODY_BYTES), NOW_MS)
         await self._store.commit(change)
         if change.session is not None:

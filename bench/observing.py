@@ -27,6 +27,7 @@ import grpc
 
 from bench.figures import Figure, ratio
 from bench.homes import PARTY, make_home
+from bench.players import new_request_id
 from rgs.devkit.client import ClientIdentity
 from rgs.integrity.manifest import make_manifest
 from rgs.node.clock import SystemClock
@@ -139,12 +140,12 @@ class Player:
     def sit(self) -> None:
         """A new session, with money for 500 rounds, and a few rounds to begin with."""
         wanted: dict[str, Any] = {"game": "uth-solo", "player": f"p-{uuid.uuid4().hex[:8]}", "currency": "EUR"}
-        wanted["operator_reference"] = _id()
-        opened = self._sessions.OpenSession(session_pb2.OpenSessionRequest(request_id=_id(), **wanted))
+        wanted["operator_reference"] = str(uuid.uuid4())
+        opened = self._sessions.OpenSession(session_pb2.OpenSessionRequest(request_id=new_request_id(), **wanted))
         self._session_id, self._round_no = opened.session.session_id, 0
         money: dict[str, Any] = {"purchase_no": 1, "amount_minor": 100_000}
         self._sessions.BuyParticipation(
-            session_pb2.BuyParticipationRequest(request_id=_id(), session_id=self._session_id, **money)
+            session_pb2.BuyParticipationRequest(request_id=new_request_id(), session_id=self._session_id, **money)
         )
         self.play(WARM_UP)
 
@@ -213,16 +214,14 @@ def _round(play: Any, session_id: str, round_no: int) -> None:
     """A start, two checks, a fold."""
     bets = [Bet(bet="ante", amount_minor=100)]
     answer = play.StartRound(
-        play_pb2.StartRoundRequest(request_id=_id(), session_id=session_id, round_no=round_no, bets=bets)
+        play_pb2.StartRoundRequest(request_id=new_request_id(), session_id=session_id, round_no=round_no, bets=bets)
     )
     actions: tuple[Any, ...] = (1, 1, 7)
     for action in actions:
         known = {"round_id": answer.round.round_id, "round_version": answer.round.round_version}
-        answer = play.Act(play_pb2.ActRequest(request_id=_id(), session_id=session_id, action=action, **known))
-
-
-def _id() -> str:
-    return str(uuid.uuid4())
+        answer = play.Act(
+            play_pb2.ActRequest(request_id=new_request_id(), session_id=session_id, action=action, **known)
+        )
 
 
 def main(argv: list[str]) -> int:

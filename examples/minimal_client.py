@@ -10,6 +10,7 @@ must do as well.
 from __future__ import annotations
 
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -31,8 +32,9 @@ def connect(address: str, ca: str, certificate: str, key: str) -> grpc.Channel:
 
 
 def request_id() -> str:
-    """A new id; a repeat of the same request would carry the same one."""
-    return str(uuid.uuid4())
+    """A new UUID that begins with the time (version 7); a repeat of the same request would carry the same one."""
+    time_ms = f"{time.time_ns() // 1_000_000:012x}"
+    return f"{time_ms[:8]}-{time_ms[8:]}-7{str(uuid.uuid4())[15:]}"
 
 
 def decide(round_: common_pb2.RoundView) -> common_pb2.Action.ValueType:

@@ -18,6 +18,7 @@ from rgs.core.ids import (
     check_request_id,
     check_ulid,
     format_game_code,
+    format_request_id,
     format_ulid,
     ulid_time_ms,
 )
@@ -36,6 +37,26 @@ def test_a_ulid_is_48_bits_of_time_then_80_random_bits() -> None:
     assert format_ulid(1469922850259, random) == "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     assert format_ulid(0, bytes(10)) == "0" * 26
     assert format_ulid((1 << 48) - 1, b"\xff" * 10) == "7" + "Z" * 25
+
+
+def test_a_request_id_is_a_uuid_of_version_7() -> None:
+    # RFC 9562, A.6: 2022-02-22 14:22:22 -05:00, rand_a cc3, rand_b 18c4dc0c0c07398f.
+    random = bytes.fromhex("0cc3" + "18c4dc0c0c07398f")
+    assert format_request_id(1_645_557_742_000, random) == "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+
+
+@given(st.integers(0, (1 << 48) - 1), st.binary(min_size=10, max_size=10))
+def test_a_request_id_has_its_time_in_front_and_is_taken(time_ms: int, random: bytes) -> None:
+    made = format_request_id(time_ms, random)
+    assert check_request_id(made) == made
+    assert (uuid.UUID(made).version, uuid.UUID(made).variant) == (7, uuid.RFC_4122)
+    assert uuid.UUID(made).int >> 80 == time_ms
+
+
+@pytest.mark.parametrize(("time_ms", "length"), [(-1, 10), (1 << 48, 10), (0, 9), (0, 11)])
+def test_a_request_id_takes_48_bits_and_10_bytes(time_ms: int, length: int) -> None:
+    with pytest.raises(FormatError):
+        format_request_id(time_ms, bytes(length))
 
 
 @given(st.integers(0, (1 << 48) - 1), st.binary(min_size=10, max_size=10))

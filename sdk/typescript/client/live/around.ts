@@ -34,7 +34,7 @@ export async function bought(rgs: Rgs, game: string, table = ""): Promise<Sessio
   const opened = await rgs.sessions.openSession({
     game,
     table,
-    player: `node-${newRequestId().slice(0, 8)}`,
+    player: `node-${newRequestId().slice(-8)}`,
     currency: "EUR",
     operatorReference: newRequestId(),
   });

@@ -59,9 +59,13 @@ export type ServiceClient<Service extends DescService> = {
           : never;
 };
 
-/** A new request id: a UUID in lowercase. Make one for each intent, and keep it for all repeats of it. */
+/**
+ * A new request id: a UUID in lowercase that begins with the time (version 7), so that the server's store writes less.
+ * Make one for each intent, and keep it for all repeats of it.
+ */
 export function newRequestId(): string {
-  return randomUUID();
+  const time = Date.now().toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
 /** The path of a method, as gRPC and `Intent.method` name it. */
