@@ -28,7 +28,7 @@ from google.protobuf.message import Message
 
 from rgs.core.clock import Clock
 from rgs.core.times import format_time
-from rgs.observe.traces import trace_id
+from rgs.observe.traces import CURRENT
 
 OK: Final = "OK"
 ID_MAX: Final = 64
@@ -40,6 +40,10 @@ _ULID_CHARACTERS: Final = 26
 _FIRST_FIELD, _SECOND_FIELD = 0x0A, 0x12  # of a message: number and "with a length", in one byte
 _MORE: Final = 0x80
 _is_plain: Final = re.compile(rf"[A-Za-z0-9-]{{0,{ID_MAX}}}").fullmatch
+
+
+_are_plain: Final = re.compile(r"[A-Za-z0-9-]{0,88}").fullmatch
+"""The ids of a call that was answered, one behind the other: a UUID, and two of the server's own."""
 
 
 class CallLines:
@@ -61,11 +65,15 @@ class CallLines:
             session_id, round_id = ids_of(answer)
         else:
             session_id, round_id = getattr(message, "session_id", ""), getattr(message, "round_id", "")
+        request_id = getattr(message, "request_id", "")
+        if reason == OK and _are_plain(f"{request_id}{session_id}{round_id}"):
+            ids = f',"request_id":"{request_id}","session_id":"{session_id}","round_id":"{round_id}"'
+        else:
+            ids = f',"request_id":{quoted(request_id)},"session_id":{quoted(session_id)},"round_id":{quoted(round_id)}'
         self._write(
             f'{{"time":"{format_time(self._clock.now_ms())}","level":"info","event":"call"'
-            f',"method":"{name[name.find(".v1.") + 4 :]}","party":"{party}"'
-            f',"request_id":{quoted(getattr(message, "request_id", ""))},"session_id":{quoted(session_id)}'
-            f',"round_id":{quoted(round_id)},"reason":"{reason}","ms":{passed_s * 1000:.1f}{trace_field()}}}'
+            f',"method":"{name[name.find(".v1.") + 4 :]}","party":"{party}"{ids}'
+            f',"reason":"{reason}","ms":{passed_s * 1000:.1f}{trace_field()}}}'
         )
 
     def poll(self) -> None:
@@ -82,8 +90,8 @@ class CallLines:
 
 def trace_field() -> str:
     """The id of the trace as a further field; empty if nothing is traced."""
-    found = trace_id()
-    return f',"trace_id":"{found}"' if found else ""
+    span = CURRENT.get()
+    return "" if span is None else f',"trace_id":"{span.context.trace_id}"'
 
 
 def quoted(text: str) -> str:

@@ -309,7 +309,8 @@ class Calls:
         if self._tracer is not None:
             self._tracer.enter("" if context is None else _traceparent_of(context))
         self.under_way += 1
-        self._nothing_under_way.clear()
+        if self.under_way == 1:
+            self._nothing_under_way.clear()
         return asyncio.get_running_loop().time()
 
     def end(self, name: str, reason: str, begun_s: float) -> None:

@@ -118,7 +118,14 @@ class SystemClock:
 
     def now_ms(self) -> int:
         """Trusted time; after a jump the time as it would be without the jump."""
-        return max(self._held_ms, self._time_ms())
+        now_ms = self._monotonic_ms()
+        ahead_ms = self._wall_ms() - now_ms
+        if -ROUNDING_MS <= ahead_ms - self._wall.difference_ms <= ROUNDING_MS:  # nearly always
+            self._wall.seen_ms = now_ms
+        else:
+            now_ms = self._compare(now_ms, ahead_ms)
+        time_ms = int(now_ms + self._difference_ms)
+        return max(self._held_ms, time_ms) if self._held_ms else time_ms
 
     def running_ms(self) -> int:
         return self._monotonic_ms()
@@ -242,8 +249,11 @@ class SystemClock:
 
     def _poll(self) -> int:
         """Compare the clocks; returns the time of the monotonic one."""
-        now_ms, ahead_ms = self._read()
-        if abs(ahead_ms - self._wall.difference_ms) <= ROUNDING_MS:  # nearly always
+        return self._compare(*self._read())
+
+    def _compare(self, now_ms: int, ahead_ms: int) -> int:
+        """The same, with the clocks as they were read just now."""
+        if abs(ahead_ms - self._wall.difference_ms) <= ROUNDING_MS:
             self._wall.seen_ms = now_ms
             return now_ms
         with self._lock:

@@ -56,13 +56,13 @@ class LogFile:
 
     def debug(self, line: str) -> None:
         """Write one line. After the start it waits for `flush`, a warning, or a line 1 s after the last flush."""
-        self._write(line, urgent=False)
+        self.write(line, urgent=False)
 
     info = msg = debug
 
     def warning(self, line: str) -> None:
         """Write one line, through to the operating system."""
-        self._write(line, urgent=True)
+        self.write(line, urgent=True)
 
     error = critical = warning
 
@@ -76,12 +76,15 @@ class LogFile:
         with self._lock, contextlib.suppress(OSError):
             self._file.close()
 
-    def _write(self, line: str, *, urgent: bool) -> None:
+    def write(self, line: str, *, urgent: bool) -> None:
+        """Write one line; an urgent one through to the operating system."""
         with self._lock:
             if self._file.closed:
                 return
-            with contextlib.suppress(OSError):
+            try:  # noqa: SIM105 - this is on the path of every call
                 self._file.write(line + "\n")
+            except OSError:  # the disk is full
+                pass
             now_ms = self._clock.running_ms()
             if urgent or self.people is not None or now_ms - self._flushed_ms >= FLUSH_AFTER_MS:
                 self._flush()
@@ -132,7 +135,7 @@ class Log:
         Nothing is withheld here: the caller must leave secrets out (`rgs.api.access`).
         """
         if self._takes_info:
-            self._out.info(text)
+            self._out.write(text, urgent=False)
 
     def flush(self) -> None:
         """Write the buffer through; to be called about once a second."""

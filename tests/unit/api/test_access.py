@@ -103,6 +103,24 @@ def test_a_line_has_its_fields_and_no_other() -> None:
     assert "the " not in written[0]
 
 
+@pytest.mark.parametrize("strange", ['a","x":"b', "x" * 65, "é"])
+@pytest.mark.parametrize("field", ["request_id", "session_id", "round_id"])
+def test_a_line_of_an_answered_call_holds_each_id_as_the_others_do(strange: str, field: str) -> None:
+    for reason in ("OK", "ILLEGAL_ACTION"):
+        written: list[str] = []
+        request = play_pb2.ActRequest(request_id=request_id(), session_id=SESSION, round_id=ROUND)
+        setattr(request, field, strange)
+        CallLines(written.append, ShiftedClock()).emit("rgs.v1.PlayService/Act", "op-1", request, b"", reason, 0.0)
+        line = json.loads(written[0])
+        assert list(line) == FIELDS
+        assert {name: line[name] for name in ("request_id", "session_id", "round_id")} == {
+            "request_id": request.request_id,
+            "session_id": SESSION,
+            "round_id": ROUND,
+            field: strange[:64],
+        }
+
+
 # --- too many of them ---------------------------------------------------------------------------------------------
 
 
