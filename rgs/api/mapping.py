@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
+from itertools import starmap
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor
 
-from rgs.core.card_texts import texts_of
+from rgs.core.card_texts import CATEGORY_TEXTS, texts_of
 from rgs.core.games.types import Action, BetResult, BetSettlement, LegalAction, Outcome, Phase
 from rgs.core.hands import HandValue
 from rgs.core.jurisdictions import Jurisdiction
@@ -138,22 +139,20 @@ def round_bytes(view: RoundView) -> bytes:
         staked_minor=staked_minor,
         returned_minor=returned_minor,
         start_time=time_fields(view.start_ms),
+        end_time=time_fields(view.end_ms) if view.end_ms else None,
+        deadline=time_fields(view.deadline_ms) if view.deadline_ms else None,
         commitment=view.commitment,
         actions_hash=view.actions_hash,
     )
-    if view.end_ms:
-        single.end_time.FromMilliseconds(view.end_ms)
-    if view.deadline_ms:
-        single.deadline.FromMilliseconds(view.deadline_ms)
     if view.grant_id:
         single.grant_id, single.granted_minor = view.grant_id, view.granted_minor
         single.reclaimed_minor = view.reclaimed_minor
     if view.malfunction_code:
         single.paused, single.malfunction_code = True, view.malfunction_code
     parts = [single.SerializeToString()]
-    parts += [_bet(bet, amount) for bet, amount in view.bets]
-    parts += [_legal(legal) for legal in view.legal_actions]
-    parts += [_taken(action) for action in view.actions]
+    parts += starmap(_bet, view.bets)
+    parts += map(_legal, view.legal_actions)
+    parts += map(_taken, view.actions)
     if view.player_hand is not None:
         parts.append(_hand(_PLAYER_HAND, view.player_hand))
     if settled is not None:
@@ -213,7 +212,7 @@ def _outcome(outcome: Outcome, dealer_qualifies: bool) -> bytes:
 
 
 def _hand(tag: bytes, hand: HandValue) -> bytes:
-    message = common.Hand(category=hand.category.text, cards=texts_of(hand.best5))
+    message = common.Hand(category=CATEGORY_TEXTS[hand.category], cards=texts_of(hand.best5))
     return field_bytes(tag, message.SerializeToString())
 
 
@@ -272,9 +271,8 @@ class Encoder:
             time_left_ms=view.time_left_ms,
             reserved_minor=held.reserved_minor,
             session_version=held.version,
+            inactive_time=None if held.status is SessionStatus.CLOSED else time_fields(view.inactive_ms),
         )
-        if held.status is not SessionStatus.CLOSED:
-            moving.inactive_time.FromMilliseconds(view.inactive_ms)
         if view.next_start_ms:
             moving.next_start_time.FromMilliseconds(view.next_start_ms)
         if money.ended:

@@ -73,12 +73,12 @@ class Participation:
                 limit=self.balance_minor,
                 value=amount_minor,
             )
-        return replace(self, staked_minor=self.staked_minor + amount_minor)
+        return self._moved(staked_minor=amount_minor)
 
     def give_back(self, amount_minor: int) -> Participation:
         """Bank -> participation: winnings with their stakes, pushes, stakes of void rounds."""
         self._must_run()
-        return replace(self, returned_minor=self.returned_minor + amount_minor)
+        return self._moved(returned_minor=amount_minor)
 
     def bet(self, amount_minor: int) -> Participation:
         """Wallet -> bank in one step, as in seamless mode: what is debited is staked."""
@@ -93,6 +93,13 @@ class Participation:
         """Participation -> wallet: all that is left."""
         self._must_run()
         return replace(self, paid_out_minor=self.paid_out_minor + self.balance_minor, ended=True)
+
+    def _moved(self, *, staked_minor: int = 0, returned_minor: int = 0) -> Participation:
+        """A running participation with these amounts added: `dataclasses.replace` would read field by field."""
+        return Participation(
+            self.bought_minor, self.staked_minor + staked_minor, self.returned_minor + returned_minor,
+            self.paid_out_minor,
+        )  # fmt: skip
 
     def _must_run(self) -> None:
         if self.ended:

@@ -55,7 +55,12 @@ class Headroom(NamedTuple):
     @property
     def minor(self) -> int:
         """The least of them: what a round may cost."""
-        return min(limit for _, limit in self._limits() if limit is not None)
+        least = self.balance_minor
+        if self.loss_left_minor is not None and self.loss_left_minor < least:
+            least = self.loss_left_minor
+        if self.stake_left_minor is not None and self.stake_left_minor < least:
+            least = self.stake_left_minor
+        return least
 
     def reason_against(self, cost_minor: int) -> str:
         """The reason of the error that says why `cost_minor` is not covered; empty where it is."""

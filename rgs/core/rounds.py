@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from rgs.core import games
-from rgs.core.card_texts import texts_of
+from rgs.core.card_texts import CATEGORY_TEXTS, texts_of
 from rgs.core.free_bets import granted_minor
 from rgs.core.games.dealing import deal_again
 from rgs.core.games.decisions import apply_again
@@ -196,7 +196,7 @@ def opening_body(
     round_: Round, deal: dict[str, Any], seat: dict[str, Any], *, path: Sequence[bytes] = ()
 ) -> dict[str, Any]:
     """Body of `round_opening`, numbers and links aside."""
-    staked = sum(amount for _, amount in round_.bets)
+    staked = sum([amount for _, amount in round_.bets])
     return {
         "balance_after_minor": str(round_.balance_before_minor - staked),
         "balance_before_minor": str(round_.balance_before_minor),
@@ -219,7 +219,7 @@ def seat_of(round_: Round, ruleset: Ruleset, deck: Sequence[int]) -> Seat:
 
 def hand_object(hand: HandValue) -> dict[str, Any]:
     """A hand as statements show it."""
-    return {"best5": texts_of(hand.best5), "category": hand.category.text}
+    return {"best5": texts_of(hand.best5), "category": CATEGORY_TEXTS[hand.category]}
 
 
 def outcome_object(settlement: Settlement) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def outcome_object(settlement: Settlement) -> dict[str, Any]:
     outcome: dict[str, Any] = {
         "dealer_hand": hand_object(settlement.dealer_hand),
         "dealer_qualifies": settlement.dealer_qualifies,
-        "outcome": settlement.outcome.value,
+        "outcome": str(settlement.outcome),
         "player_hand": hand_object(settlement.player_hand),
     }
     if settlement.flop_hand is not None:
@@ -240,7 +240,7 @@ def settlement_objects(settlement: Settlement) -> list[dict[str, str]]:
     return [
         {
             "bet": bet.bet,
-            "result": bet.result.value,
+            "result": str(bet.result),
             "returned_minor": str(bet.returned_minor),
             "stake_minor": str(bet.stake_minor),
         }
@@ -300,7 +300,7 @@ def _end_object(
         "seat_no": str(round_.seat_no),
         "round_no": str(round_.round_no),
         "staked_minor": str(staked_minor),
-        "status": status.value,
+        "status": str(status),
     }
 
 
@@ -358,7 +358,7 @@ def default_end(seat: Seat) -> Seat:
 
 def staked_so_far(round_: Round) -> int:
     """Opening bets and the cost of the decisions taken, in minor units."""
-    return sum(amount for _, amount in round_.bets) + sum(taken.amount_minor for taken in round_.actions)
+    return sum([amount for _, amount in round_.bets]) + sum(taken.amount_minor for taken in round_.actions)
 
 
 def _revealed_object(revealed: UnsealedDeck) -> dict[str, Any]:

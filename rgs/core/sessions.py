@@ -127,7 +127,7 @@ class Session:
         funded bet by bet the wallet decides what is covered.
         """
         headroom = headroom_of(self.limits, self.participation, self.reserved_minor)
-        if self.is_seamless:
+        if self.funding is Funding.SEAMLESS:
             return headroom._replace(balance_minor=PARTICIPATION_MINOR_MAX - self.participation.bought_minor)
         return headroom
 

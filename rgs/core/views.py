@@ -206,7 +206,7 @@ def legal_actions_of(seat: Seat, headroom: Headroom | None) -> tuple[LegalAction
     if headroom is None:
         return legal
     most_minor = headroom.minor
-    if all(action.available and action.cost_minor <= most_minor for action in legal):
+    if not [action for action in legal if not action.available or action.cost_minor > most_minor]:
         return legal
     return tuple(
         action

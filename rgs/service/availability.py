@@ -104,7 +104,7 @@ class Availability:
     def verify_guards(self) -> None:
         """GuardClosedError with the first closed guard that stops new rounds."""
         for state in self._guards.values():
-            if state.closed and state.name not in STOPS_NO_ROUNDS:
+            if state.code and state.name not in STOPS_NO_ROUNDS:
                 raise GuardClosedError(
                     f"guard {state.name} is closed: {state.code}",
                     guard=state.name,

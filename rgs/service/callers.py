@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from weakref import WeakValueDictionary
+from typing import Final
 
 from rgs.core.errors import IdempotencyConflictError
 from rgs.core.views import RoundView, SessionView
 from rgs.service.roles import Role as Role  # noqa: PLC0414 - offered here, beside the callers that have them
 from rgs.store.changes import Answer
+
+LOCKS_KEPT_MAX: Final = 10_000
+"""Locks of sessions, some hundred bytes each. When there are so many, those that nobody holds are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,17 @@ def reply_of(answer: Answer, digest: bytes) -> Reply:
 
 
 class SessionLocks:
-    """One lock for each session in use. The store's versions decide; the lock only avoids commits that would fail."""
+    """One lock for each session that was in use lately. The store's versions decide; the lock only avoids commits that
+    would fail.
+    """
 
     def __init__(self) -> None:
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: dict[str, asyncio.Lock] = {}
 
     def of(self, session_id: str) -> asyncio.Lock:
         lock = self._locks.get(session_id)
         if lock is None:
+            if len(self._locks) >= LOCKS_KEPT_MAX:
+                self._locks = {other: held for other, held in self._locks.items() if held.locked()}
             lock = self._locks[session_id] = asyncio.Lock()
         return lock

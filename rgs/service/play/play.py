@@ -184,7 +184,7 @@ class Play:
         self._verify_may_start(session, request.round_no, now_ms)
         ruleset = self.games.rulesets[session.ruleset_id]
         bets = games.check_stakes(ruleset, request.bets, limits=within(ruleset.limits, session.bet_limits))
-        staked = sum(amount for _, amount in bets)
+        staked = sum([amount for _, amount in bets])
         due = staked + games.cheapest_finish(ruleset, request.bets)
         if request.free_bet:
             grant = await playable_grant(self.store, self.games, session, request, now_ms)
@@ -250,7 +250,7 @@ class Play:
     ) -> tuple[Change, bytes]:
         """(the whole start as one change, its answer). All that precedes the draw is fixed by now."""
         ruleset = self.games.rulesets[session.ruleset_id]
-        staked = sum(amount for _, amount in bets)
+        staked = sum([amount for _, amount in bets])
         operation = context.operation
         free_bet = "" if operation is None else free_bet_of(operation)
         granted = granted_minor(bets) if free_bet else 0
@@ -348,16 +348,17 @@ class Play:
     # --- act ------------------------------------------------------------------------------------------------------
 
     async def _act(self, party: str, session: Session, request: Act, digest: bytes, *, fresh: bool) -> Reply:
-        if session.is_seamless:  # resume earlier work first, whatever the state of the round
+        is_seamless = session.is_seamless
+        if is_seamless:  # resume earlier work first, whatever the state of the round
             known = await self.seamless.resume(session, party, request, digest)
             if known is not None:
                 return known
         round_, unsealed, decided = await self._decision(session, request, fresh=fresh)
         cost_minor = decided.actions[-1].amount_minor
-        if session.is_seamless and cost_minor:
+        if is_seamless and cost_minor:
             return await self.seamless.fund(session, party, request, digest, cost_minor)
         reply = await self._decide(session, round_, request, unsealed, decided, RequestContext(party, digest))
-        if session.is_seamless or round_.free_bet:
+        if is_seamless or round_.free_bet:
             await self.seamless.pay(session.session_id)
         return reply
 

@@ -33,6 +33,10 @@ class Digested:
 
     def digest(self, party: str) -> bytes:
         """The digest of the request's own fields, without the session token, with its method and its sender."""
+        return request_digest({**self._own(), "method": type(self).__name__, "party": party})
+
+    def _own(self) -> dict[str, object]:
+        """The request's own fields, as the digest has them."""
         own: dict[str, object] = {}
         for name in _names_of(type(self)):  # type: ignore[arg-type]
             value = getattr(self, name)
@@ -40,7 +44,7 @@ class Digested:
                 own[name] = value if type(value) is str else _plain(value)
         if token := own.pop("launch_token", None):  # the digest is kept, the token is not
             own["launch"] = hashlib.sha256(str(token).encode("utf-8")).hexdigest()
-        return request_digest({**own, "method": type(self).__name__, "party": party})
+        return own
 
 
 @cache
@@ -81,6 +85,16 @@ class Act(Digested):
     round_id: str
     round_version: int
     action: Action
+
+    def _own(self) -> dict[str, object]:
+        """As for every request; a round has several of these."""
+        return {
+            "action": str(self.action),
+            "request_id": self.request_id,
+            "round_id": self.round_id,
+            "round_version": str(self.round_version),
+            "session_id": self.session_id,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ These are pure functions over stored state. The caller holds the session's lock,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 from rgs.core import games
@@ -41,14 +40,14 @@ RENEWED_MS: Final = 86_400_000
 def taken_action(seat: Seat, now_ms: int, *, by: str, party: str, digest: bytes) -> TakenAction:
     """The seat's last decision as it is recorded."""
     phase, action, cost = seat.actions[-1]
-    return TakenAction(phase.value, action.value, cost, now_ms, by, party, digest.hex())
+    return TakenAction(str(phase), str(action), cost, now_ms, by, party, digest.hex())
 
 
 def after_decisions(
     round_: Round, session: Session, taken: tuple[TakenAction, ...], now_ms: int
 ) -> tuple[Round, Session]:
     """Round and session after decisions, one version later, with the cost staked."""
-    money, cost_minor = session.participation, sum(action.amount_minor for action in taken)
+    money, cost_minor = session.participation, sum([action.amount_minor for action in taken])
     if cost_minor:  # in seamless mode it has just been debited
         money = money.bet(cost_minor) if session.is_seamless else money.stake(cost_minor)
     return (
@@ -122,7 +121,11 @@ def settled(
         sealed=b"",
     )
     body = final_body(
-        round_, replace(unsealed, seat=seat), settlement, actions_hash=running, debited_minor=_debited(session, round_)
+        round_,
+        UnsealedDeck(seat, unsealed.deck, unsealed.salt, unsealed.transcript),
+        settlement,
+        actions_hash=running,
+        debited_minor=_debited(session, round_),
     )
     reclaimed = reclaimed_minor(body["settlement"]) if round_.free_bet else 0
     session = _ended(session, settlement.returned_minor - reclaimed)

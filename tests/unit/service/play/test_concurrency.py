@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rgs.core.errors import RegulatorRefusedError, RgsError, UnavailableError
+from rgs.service import callers
 from rgs.service.callers import Reply, SessionLocks
 from rgs.service.play.sessions import Sessions
 from rgs.store.changes import Change
@@ -23,6 +24,18 @@ from tests.support.service.oracles import stored_statements, table, verify_books
 from tests.support.service.player import Player
 
 TASKS = 64
+
+
+async def test_locks_that_somebody_holds_are_kept_however_many_sessions_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callers, "LOCKS_KEPT_MAX", 10)
+    locks = SessionLocks()
+    async with locks.of("held"):
+        for number in range(100):
+            async with locks.of(f"s-{number}"):
+                assert locks.of(f"s-{number}").locked()
+            assert len(locks._locks) <= 11
+        assert locks.of("held").locked()
+    assert not locks.of("held").locked()
 
 
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:

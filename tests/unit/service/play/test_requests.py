@@ -13,6 +13,7 @@ from rgs.service.play.requests import (
     Act,
     BuyParticipation,
     CloseSession,
+    Digested,
     EndParticipation,
     OpenSession,
     StartRound,
@@ -38,6 +39,11 @@ REQUESTS: list[tuple[Any, str, str, dict[str, Any]]] = [
     (Act("r-1", "s-1", "round-1", 4, Action.CHECK), "act", "Act",
      {"session_id": "s-1", "round_id": "round-1", "round_version": "4", "action": "check"}),
 ]  # fmt: skip
+
+
+def test_a_decision_writes_each_of_its_fields_by_hand() -> None:
+    act = Act("r-1", "s-1", "round-1", 4, Action.CHECK)
+    assert act._own() == Digested._own(act)
 
 
 @pytest.mark.parametrize(("request_sent", "kind", "method", "content"), REQUESTS, ids=[row[1] for row in REQUESTS])
