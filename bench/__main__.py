@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,8 +26,8 @@ from bench.homes import export_lines, make_home, serving
 from rgs.store.address import PostgresAddress
 
 RESULTS: Final = Path(__file__).with_name("results.json")
-PARTS: Final = ("draw", "replay", "log", "play", "observing", "tables", "history", "memory")
-QUICK_PARTS: Final = ("draw", "replay", "log", "play", "tables")
+PARTS: Final = ("counted", "draw", "replay", "log", "play", "observing", "tables", "history", "memory")
+QUICK_PARTS: Final = ("counted", "draw", "replay", "log", "play", "tables")
 MEMORY_S: Final = 120
 QUICK_MEMORY_S: Final = 20
 DRAW_BLOCK_S: Final = 0.1
@@ -76,16 +77,26 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{what:20} {value}")
         print(f"{'repeats':20} {plan.repeats}, each of {plan.pool} windows of {windows.WINDOW_S:g} s", flush=True)
         try:
+            counted = _counted(folder) if "counted" in parts else ""
             figures = _measure(parts, folder, plan)
         except BenchError as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
-    print(f"\n{format_table(figures)}\n\n{NOT_MEASURED}")
+    print(f"\n{counted}\n{format_table(figures)}\n\n{NOT_MEASURED}")
     print(f"{time.monotonic() - begin:.0f} s in all.")
     if set(parts) >= set(usual):
         RESULTS.write_text(format_results(figures), encoding="ascii")
         print(f"Written to {RESULTS.parent.name}/{RESULTS.name}.")
     return 0
+
+
+def _counted(folder: Path) -> str:
+    """What a played call runs and writes, beside what the file says: a process of its own, because it counts itself."""
+    command = [sys.executable, "-m", "bench.counted", "--folder", str(folder.resolve())]
+    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=RESULTS.parent.parent)
+    if run.returncode:
+        raise BenchError(f"bench.counted ended with {run.returncode}: {run.stderr[-2000:]}")
+    return run.stdout
 
 
 def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:

@@ -12,6 +12,7 @@ in about a second, and is counted by itself. The figures are per call; 3.07 call
     …_sql                            SQL statements that SQLite ran, each row of `executemany` for one
     …_row_changes                    rows that SQLite inserted, changed or deleted
     bytes_written, write_calls       of the process, to all files: store, log, transparency log; of all parts together
+    read_calls                       of the process, from all files
 
 `counted.json` holds them for each minor version of Python. With `--check` the command fails when a figure is more than
 5 % off: a change that costs more, or less, has to write the file anew (`--write`) in the same commit. A test runs that
@@ -225,6 +226,7 @@ class _Part:
     rows: int = 0
     bytes: int = 0
     writes: int = 0
+    reads: int = 0
 
     def ran(self, _text: str) -> None:
         """SQLite begins a statement."""
@@ -348,6 +350,7 @@ class Counter:
             part.rows += store._db.total_changes - rows
             part.bytes += now.bytes - written.bytes
             part.writes += now.calls - written.calls
+            part.reads += now.reads - written.reads
 
     def _trace(self, hear: Callable[[str], None] | None) -> None:
         for connection in (self._store._db, self._store._reader):
@@ -380,6 +383,7 @@ class Counter:
         calls = calls_of("background")
         found["bytes_written"] = sum(part.bytes for part in self.parts.values()) / calls
         found["write_calls"] = sum(part.writes for part in self.parts.values()) / calls
+        found["read_calls"] = sum(part.reads for part in self.parts.values()) / calls
         return {name: round(value, 2 if value < 1000 else 0) for name, value in found.items()}
 
 

@@ -65,13 +65,16 @@ def _place_of(code: CodeType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What this process has written so far, by the kernel's count: bytes and calls of `write` and its like."""
+    """What this process has written so far, by the kernel's count: bytes and calls of `write` and its like; and the
+    calls of `read` and its like.
+    """
 
     bytes: int
     calls: int
+    reads: int
 
     @classmethod
     def now(cls) -> Written:
         """Read /proc/self/io."""
         entries = dict(line.split(": ") for line in Path("/proc/self/io").read_text("ascii").splitlines())
-        return cls(int(entries["wchar"]), int(entries["syscw"]))
+        return cls(int(entries["wchar"]), int(entries["syscw"]), int(entries["syscr"]))

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench import __main__ as command
 from bench import draws, filling, generators, history, log, memory
 from bench.database import server_cpu_s
 from bench.disk import fdatasync_s
@@ -374,3 +375,19 @@ async def test_a_log_that_does_not_grow_has_no_figures(tmp_path: Path, monkeypat
     monkeypatch.setattr(Sequencer, "work", idle)
     with pytest.raises(BenchError, match="stands at 0 of 4 entries"):
         await log.backlog(tmp_path, 3)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_counted_figures_stand_beside_the_timed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], status: int
+) -> None:
+    assert "counted" in command.PARTS
+    assert "counted" in command.QUICK_PARTS
+    ended = SimpleNamespace(returncode=status, stdout="bytes_written 1 1\n", stderr="it was refused")
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: ended)
+    assert command.main(["--only", "counted", "--folder", str(tmp_path)]) == status
+    shown = capsys.readouterr()
+    assert ("bytes_written 1 1" in shown.out, "it was refused" in shown.err) == (status == 0, status == 1)
