@@ -267,6 +267,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "WITNESS_REFUSED": ErrorRow(_DATA, "A witness does not cosign the log's checkpoint."),
     "RECONCILIATION_FAILED": ErrorRow(_DATA, "A reconciliation ran out of memory or disk, or a file of it changed."),
     "LOG_UNREADABLE": ErrorRow(_DATA, "The files of the transparency log are not what was signed, or are missing."),
+    "ARCHIVE_DAMAGED": ErrorRow(_DATA, "A file of the archive of ended rounds was changed, or cannot be read."),
     "STORE_REFUSED": ErrorRow(_DATA, "The store cannot be used."),
     INTERNAL: ErrorRow(
         grpc.StatusCode.INTERNAL,

@@ -122,14 +122,3 @@ class FinalsReads(Queries):
         """The mark of a final; empty if there is none of this number."""
         row = await self._row("SELECT mark FROM finals WHERE operator = ? AND final_no = ?", operator, final_no)
         return "" if row is None else str(row[0])
-
-    async def finals(self, operator: str, after_no: int, limit: int) -> list[ListedFinal]:
-        """The operator's finals above a number, in order."""
-        query = (
-            "SELECT f.final_no, f.mark, s.kind, s.instance, s.statement_no, s.session_id, s.link_no, s.round_id,"
-            " s.hash, s.envelope, p.private FROM finals f"
-            " JOIN statements s ON s.instance = f.instance AND s.statement_no = f.statement_no"
-            " LEFT JOIN privates p ON p.instance = f.instance AND p.statement_no = f.statement_no"
-            " WHERE f.operator = ? AND f.final_no > ? ORDER BY f.final_no LIMIT ?"
-        )
-        return [ListedFinal(*(*row[:-1], row[-1] or b"")) for row in await self._rows(query, operator, after_no, limit)]

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.store.queries import Queries
 from rgs.store.rows import ROUNDS, SESSIONS
+from rgs.store.statement_reads import StatementReads
 from rgs.store.tables import ROW_MAX
 
 _BY_END: Final = " AND end_ms > 0 AND end_ms >= ? AND (end_ms, id) < (?, ?) ORDER BY end_ms DESC, id DESC LIMIT ?"
@@ -46,7 +46,7 @@ class DayTotalsRow:
     void_minor: int
 
 
-class HistoryReads(Queries):
+class HistoryReads(StatementReads):
     """The queries, once for both databases."""
 
     # --- sessions -------------------------------------------------------------------------------------------------
@@ -108,9 +108,22 @@ class HistoryReads(Queries):
         return await self._numbered(ROUNDS, where + _BY_END, *values, first_ms, *before, limit)
 
     async def rounds_of_session(self, session_id: str, *, before_no: int, limit: int) -> list[tuple[int, Round]]:
-        """The rounds of a session, newest first, below a round number; they may be in play."""
+        """The rounds of a session, newest first, below a round number; they may be in play. All rounds of a session are
+        archived, or none.
+        """
         where = "WHERE session_id = ? AND round_no < ? ORDER BY round_no DESC LIMIT ?"
-        return await self._numbered(ROUNDS, where, session_id, before_no, limit)
+        rows = await self._numbered(ROUNDS, where, session_id, before_no, limit)
+        if rows or self.archive is None:
+            return rows
+        return await self._with_players(await self.archive.rounds_of_session(session_id, before_no, limit))
+
+    async def _with_players(self, rows: list[tuple[int, Round]]) -> list[tuple[int, Round]]:
+        """Archived rounds of one session, with the player whom its row names: an erased one is nowhere."""
+        if not rows:
+            return []
+        session = await self._first(SESSIONS, "WHERE session_id = ?", rows[0][1].session_id)
+        player = "" if session is None else session.player
+        return [(number, replace(one, player=player)) for number, one in rows]
 
     async def rounds_started(self, operator: str, player: str, first_ms: int, last_ms: int, limit: int) -> list[Round]:
         """A player's rounds that started within the two times, ends included."""

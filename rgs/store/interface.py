@@ -9,7 +9,7 @@ bounded by its caller's limit. Nobody outside gets a connection, a transaction o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from rgs.core.errors import RgsError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.observe.traces import SpanKind, Tracer
+from rgs.store.archiving import ArchivingReads
 from rgs.store.changes import (
     Answer,
     Change,
@@ -30,7 +31,7 @@ from rgs.store.changes import (
 )
 from rgs.store.condition import ConditionReads
 from rgs.store.counts import CountReads
-from rgs.store.finals import FinalsReads
+from rgs.store.finals import FinalsReads, ListedFinal
 from rgs.store.free_bets import FreeBetReads
 from rgs.store.history_reads import DayTotalsKey as DayTotalsKey  # noqa: PLC0414 - offered here too
 from rgs.store.history_reads import DayTotalsRow as DayTotalsRow  # noqa: PLC0414
@@ -40,9 +41,10 @@ from rgs.store.memory import Memory
 from rgs.store.outbox import OutboxReads
 from rgs.store.returns import ReturnsReads
 from rgs.store.rows import LARGE_WINS, LATCHES, ROUNDS, SESSIONS, SWITCHES, TOTALS, VOIDS
+from rgs.store.statement_reads import StatementReads
+from rgs.store.statement_reads import StatementRow as StatementRow  # noqa: PLC0414 - offered here too
 from rgs.store.support_reads import SupportReads
 from rgs.store.table_reads import TableReads
-from rgs.store.table_rows import OF_OPERATOR_SEATS
 from rgs.store.tables import ROW_MAX as ROW_MAX  # noqa: PLC0414 - offered here too
 from rgs.store.tables import Table
 from rgs.store.writer import Writer
@@ -88,22 +90,6 @@ class TotalsFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class StatementRow:
-    """A statement as stored; `private` is canonical JSON {"block":…,"salt":…}, empty where there is none (any more)."""
-
-    id: int
-    kind: str
-    instance: str
-    statement_no: int
-    session_id: str
-    link_no: int
-    round_id: str
-    hash: bytes
-    envelope: bytes
-    private: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class InstanceRow:
     """An RNG instance (node, boot, worker) with its last durable statement and draw numbers."""
 
@@ -136,14 +122,10 @@ class PartyRow:
 INSTANCES: Final = Table("instances", InstanceRow)
 
 _ANSWER: Final = (
-    "SELECT a.party, a.method, a.request_id, a.digest, a.body, a.time_ms, COALESCE(s.envelope, x'') FROM answers a"
+    "SELECT a.party, a.method, a.request_id, a.digest, a.body, a.time_ms, COALESCE(s.envelope, x''),"
+    " a.instance, a.statement_no FROM answers a"
     " LEFT JOIN statements s ON s.instance = a.instance AND s.statement_no = a.statement_no"
     " WHERE a.request_id = ? AND a.method = ? AND a.party = ?"
-)
-_STATEMENT: Final = (
-    "SELECT s.id, s.kind, s.instance, s.statement_no, s.session_id, s.link_no, s.round_id, s.hash, s.envelope,"
-    " p.private"
-    " FROM statements s LEFT JOIN privates p ON p.instance = s.instance AND p.statement_no = s.statement_no "
 )
 _TOTALS: Final = (
     TOTALS.select + "INDEXED BY totals_by_day WHERE day BETWEEN ? AND ?"
@@ -160,21 +142,13 @@ _TOTALS_OF_PLAYER: Final = (
 )
 
 
-def _statement_from(row: Any) -> StatementRow:
-    return StatementRow(*(*row[:-1], row[-1] or b""))
-
-
 class StoreReads(
-    CountReads, FinalsReads, FreeBetReads, HistoryReads, LaunchReads, OutboxReads, ReturnsReads, SupportReads,
-    ConditionReads, TableReads,
+    ArchivingReads, CountReads, FinalsReads, FreeBetReads, HistoryReads, LaunchReads, OutboxReads, ReturnsReads,
+    StatementReads, SupportReads, ConditionReads, TableReads,
 ):  # fmt: skip
     """What may be read, beside a server too (`open_reads`): the queries, once for both databases. StoreError where the
     database does not answer.
     """
-
-    @abstractmethod
-    def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
-        """Rows of a long answer, a few in memory at a time."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -209,12 +183,21 @@ class StoreReads(
 
     async def round(self, round_id: str, *, fresh: bool = True) -> Round | None:  # noqa: ARG002
         """The round of solo play; `fresh` as for `session`. The seats of a table's round: `seat`, `seats_of_round`."""
-        return await self._first(ROUNDS, "WHERE round_id = ? AND seat_no = 1", round_id)
+        found = await self._first(ROUNDS, "WHERE round_id = ? AND seat_no = 1", round_id)
+        if found is not None or self.archive is None:
+            return found
+        archived = await self.archive.round(round_id)
+        return None if archived is None else (await self._with_players([(0, archived)]))[0][1]
 
     async def answer(self, party: str, method: str, request_id: str) -> Answer | None:
         """The stored answer of a request, its signed statement with it."""
         row = await self._row(_ANSWER, request_id, method, party)
-        return None if row is None else Answer(*row)
+        if row is None:
+            return None
+        envelope, instance, number = row[6:]
+        if number and not envelope:
+            envelope = b"".join(one.envelope for one in await self.statements_of_instance(instance, number, number, 1))
+        return Answer(*(*row[:6], envelope))
 
     async def session_token(self, session_id: str) -> bytes:
         """The sealed token of a session, empty where it has none."""
@@ -241,15 +224,6 @@ class StoreReads(
         """The latched guards of a node."""
         return await self._found(LATCHES, "WHERE node = ? ORDER BY guard", node)
 
-    async def events(self, code: str, *, before: int, limit: int) -> list[StatementRow]:
-        """Signed events, newest first, below row `before` (0: from the newest). Filtered by code where one is given."""
-        query = _STATEMENT + "WHERE s.kind = 'event' AND s.code = ? AND s.id < ? ORDER BY s.id DESC LIMIT ?"
-        values: tuple[Any, ...] = (code, before or ROW_MAX, limit)
-        if not code:
-            query = _STATEMENT + "WHERE s.kind = 'event' AND s.id < ? ORDER BY s.id DESC LIMIT ?"
-            values = (before or ROW_MAX, limit)
-        return [_statement_from(row) for row in await self._rows(query, *values)]
-
     async def large_wins(self, limit: int) -> list[LargeWin]:
         """Large wins whose event is not signed yet."""
         return await self._found(LARGE_WINS, "LIMIT ?", limit)
@@ -274,51 +248,28 @@ class StoreReads(
         query = "SELECT 1 FROM sessions WHERE status <> 'closed' AND link_no > 0 LIMIT 1"
         return await self._row(query) is not None
 
-    # --- statements -----------------------------------------------------------------------------------------------
-
-    async def statement_of_hash(self, hash_: bytes) -> StatementRow | None:
-        row = await self._row(_STATEMENT + "WHERE s.hash = ?", hash_)
-        return None if row is None else _statement_from(row)
-
-    async def statements_of_instance(
-        self, instance: str, first_no: int, last_no: int, limit: int
-    ) -> list[StatementRow]:
-        query = _STATEMENT + "WHERE s.instance = ? AND s.statement_no BETWEEN ? AND ? ORDER BY s.statement_no LIMIT ?"
-        return [_statement_from(row) for row in await self._rows(query, instance, first_no, last_no, limit)]
-
-    async def statements_of_session(self, session_id: str, after_link: int, limit: int) -> list[StatementRow]:
-        query = _STATEMENT + "WHERE s.session_id = ? AND s.link_no > ? AND s.link_no > 0 ORDER BY s.link_no LIMIT ?"
-        return [_statement_from(row) for row in await self._rows(query, session_id, after_link, limit)]
-
-    async def statements_of_round(self, round_id: str, after_id: int, limit: int) -> list[StatementRow]:
-        query = _STATEMENT + "WHERE s.round_id = ? AND s.seat_no > 0 AND s.id > ? ORDER BY s.id LIMIT ?"
-        return [_statement_from(row) for row in await self._rows(query, round_id, after_id, limit)]
-
-    async def statements_of_operator(
-        self, round_id: str, operator: str, after_id: int, limit: int
-    ) -> list[StatementRow]:
-        """Those of an operator's seats in a round; the others are not counted."""
-        query = _STATEMENT + OF_OPERATOR_SEATS + " AND s.id > ? ORDER BY s.id LIMIT ?"
-        values = (*(round_id, operator) * 2, round_id, after_id, limit)
-        return [_statement_from(row) for row in await self._rows(query, *values)]
-
-    async def round_envelopes(self, round_id: str, seat_no: int = 1) -> tuple[bytes, bytes]:
-        """The signed opening and final of a seat in a round; empty where not signed yet."""
-        # The last condition is its index's.
-        query = "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no = ? AND seat_no > 0"
-        found = dict(await self._rows(query, round_id, seat_no))
-        opening, final = (
-            next((found[kind] for kind in kinds if kind in found), b"")
-            for kinds in (("round_opening", "seat_opening"), ("round_final", "seat_final"))
+    async def finals(self, operator: str, after_no: int, limit: int) -> list[ListedFinal]:
+        """The operator's finals above a number, in order. StoreError where one is neither in the store nor archived."""
+        query = (
+            "SELECT f.final_no, f.mark, f.instance, f.statement_no, s.kind, s.session_id, s.link_no, s.round_id,"
+            " s.hash, s.envelope, p.private FROM finals f"
+            " LEFT JOIN statements s ON s.instance = f.instance AND s.statement_no = f.statement_no"
+            " LEFT JOIN privates p ON p.instance = f.instance AND p.statement_no = f.statement_no"
+            " WHERE f.operator = ? AND f.final_no > ? ORDER BY f.final_no LIMIT ?"
         )
-        return opening, final
-
-    async def statements_in_order(self, after_id: int = 0) -> AsyncIterator[StatementRow]:
-        """All statements, one row in memory at a time: those of an instance in the order of their numbers, those of a
-        session in that of its links.
-        """
-        async for row in self._stream(_STATEMENT + "WHERE s.id > ? ORDER BY s.id", after_id):
-            yield _statement_from(row)
+        found = []
+        for row in await self._rows(query, operator, after_no, limit):
+            number, mark, instance, statement_no, kind = row[:5]
+            if kind is not None:
+                found.append(ListedFinal(*(number, mark, kind, instance, statement_no, *row[5:10], row[10] or b"")))
+                continue
+            moved = await self.statements_of_instance(instance, statement_no, statement_no, 1)
+            if not moved:
+                raise StoreError(f"final {number} of {operator} is neither in the store nor in the archive")
+            (one,) = moved
+            of_session = (one.session_id, one.link_no, one.round_id, one.hash, one.envelope, one.private)
+            found.append(ListedFinal(number, mark, one.kind, instance, statement_no, *of_session))
+        return found
 
     async def artifact(self, sha256: str) -> bytes | None:
         """The content of an artifact by its hex SHA-256."""

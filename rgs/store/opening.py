@@ -5,11 +5,18 @@ What speaks to PostgreSQL is imported where an address means it: a node over SQL
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
+from pathlib import Path
+
 from rgs.store.address import PostgresAddress, StoreAddress
+from rgs.store.archive import Archive
 from rgs.store.interface import Parties, Store, StoreReads
 from rgs.store.parties import SqliteParties
 from rgs.store.recovery import Import
 from rgs.store.sqlite import copying, store
+from rgs.store.sqlite import dropping as sqlite_dropping
 from rgs.store.sqlite import recovery as sqlite_recovery
 
 
@@ -72,6 +79,17 @@ async def open_store(where: StoreAddress) -> Store:
     return store.SqliteStore(where)
 
 
+@contextmanager
+def opened_archive(folder: Path | None) -> Iterator[Archive | None]:
+    """The archive in a folder while the block runs; None where none is set."""
+    archive = None if folder is None else Archive(folder)
+    try:
+        yield archive
+    finally:
+        if archive is not None:
+            archive.close()
+
+
 async def open_parties(where: StoreAddress) -> Parties:
     """The allow-list, beside a server or in one; StoreRefusedError."""
     if isinstance(where, PostgresAddress):
@@ -100,3 +118,31 @@ async def _verify(where: PostgresAddress) -> None:
         await schema.verify_schema(link, where)
     finally:
         await link.close()
+
+
+Drop = Callable[[Sequence[tuple[str, int, int]]], Awaitable[None]]
+"""Deletes the rounds of (session, its statements, its rounds) in one transaction."""
+
+
+@asynccontextmanager
+async def dropping(where: StoreAddress) -> AsyncIterator[Drop]:
+    """What deletes archived rounds: beside servers in a database, while it holds a file. StoreRefusedError,
+    StoreAwayError where a server holds the file.
+    """
+    if isinstance(where, PostgresAddress):
+        from rgs.store.postgres import dropping, link, schema  # noqa: PLC0415 - see above
+
+        await _verify(where)
+        reached = await schema.reach(where)
+        try:
+            await link.verify_durable(reached)
+            yield partial(dropping.drop, reached)
+        finally:
+            await reached.close()
+        return
+    with store.holding(where), closing(store.open_verified(where)) as db:
+
+        async def drop(sessions: Sequence[tuple[str, int, int]]) -> None:
+            sqlite_dropping.drop(db, sessions)
+
+        yield drop

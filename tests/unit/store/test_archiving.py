@@ -1,0 +1,164 @@
+"""Which sessions may leave the store, on both databases; what a deletion takes, and how it finds it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgs.core.rounds import RoundStatus
+from rgs.store.address import PostgresAddress
+from rgs.store.archiving import DROP_ROUNDS, DROP_STATEMENTS, DUE, NO_ROUNDS, STAYS
+from rgs.store.changes import Change, Draft, StoreRefusedError
+from rgs.store.opening import dropping
+from rgs.store.postgres.link import connect as connect_postgres
+from rgs.store.postgres.texts import postgres_text
+from rgs.store.sqlite.store import connect
+from tests.support.store.shelf import address_of, change_by_hand, dealt, open_shelf, opened, session, table, ulid
+
+CLOSED_MS = 5_000
+SESSION, ROUND = ulid(1), ulid(10_001)
+CLOSE = "UPDATE sessions SET status = 'closed', close_ms = $BEFORE WHERE session_id = '$SESSION'"
+READ = (
+    "INSERT INTO finals_read (instance, statement_no, before_no) SELECT instance, statement_no, 0 FROM instances",
+    "INSERT INTO returns_read (instance, statement_no, before_no) SELECT instance, statement_no, 0 FROM instances",
+)
+OPERATION = (
+    "INSERT INTO operations (operation_id, session_id, kind, status, party, method, request_id, digest, amount_minor,"
+    " purchase_no, created_ms, detail, progress, attempts, next_ms, reason) VALUES"
+    " ('o', '$SESSION', 'KIND', 'pending', 'op-1', 'm', 'r', '', 0, 0, 1, '', 0, 0, 0, '')"
+)
+PLANTED = {
+    "a table's": ("table", "UPDATE sessions SET table_id = 't' WHERE session_id = '$SESSION'"),
+    "open": ("open", "UPDATE sessions SET status = 'open' WHERE session_id = '$SESSION'"),
+    "a round in play": ("open", "UPDATE sessions SET open_round_id = 'r' WHERE session_id = '$SESSION'"),
+    "closed on that moment": ("young", "UPDATE sessions SET close_ms = $CLOSED WHERE session_id = '$SESSION'"),
+    "a pending end": ("operation", OPERATION.replace("KIND", "end")),
+    "a credit that is owed": ("operation", OPERATION.replace("KIND", "credit")),
+    "an operation in its row": (
+        "operation",
+        "UPDATE sessions SET pending_operation = 'o' WHERE session_id = '$SESSION'",
+    ),
+    "a held report": (
+        "report",
+        "INSERT INTO held_reports (kind, subject, reason, since_ms) VALUES ('stages', '$SESSION', 'r', 1)",
+    ),
+    "a deck that was never revealed": (
+        "deck",
+        "UPDATE rounds SET status = 'void', sealed = 's' WHERE round_id = '$ROUND'",
+    ),
+    "a round that has not ended": ("deck", "UPDATE rounds SET status = 'open' WHERE round_id = '$ROUND'"),
+    "a large win": (
+        "large_win",
+        "INSERT INTO large_wins (round_id, session_id, won_minor, end_ms) VALUES ('$ROUND', '$SESSION', 1, 1)",
+    ),
+    "a final that is not listed": ("unread", "UPDATE finals_read SET statement_no = 3"),
+    "no list of finals": ("unread", "DELETE FROM finals_read"),
+    "a round that is not counted": ("unread", "UPDATE returns_read SET statement_no = 3"),
+    "a round that was passed over": ("unread", "INSERT INTO returns_late (round_id) VALUES ('$ROUND')"),
+    "the newest statement": ("newest", "UPDATE instances SET statement_no = 4"),
+    "no rounds": (NO_ROUNDS, "DELETE FROM rounds WHERE round_id = '$ROUND'"),
+}
+"""Why the session stays, and what makes it so."""
+
+
+async def by_hand(folder: Path, text: str) -> None:
+    for name, value in {"$SESSION": SESSION, "$ROUND": ROUND, "$CLOSED": CLOSED_MS, "$BEFORE": CLOSED_MS - 1}.items():
+        text = text.replace(name, str(value))
+    await change_by_hand(folder, text)
+
+
+async def play(store: Any) -> None:
+    """A session with one settled round: statements 2 to 4 of the instance; and another session behind it."""
+    await store.commit(opened(session(1)))
+    made = await store.session(SESSION)
+    round_ = dealt(made, 1)
+    at = replace(made, version=2, round_no=1, open_round_id=round_.round_id)
+    opening = Draft("round_opening", {"draw_no": "1", "time": "then"}, round_id=round_.round_id, seat_no=1)
+    await store.commit(Change(session=at, round=round_, drafts=(opening,), draw_no=1))
+    ended = replace(round_, version=2, status=RoundStatus.SETTLED, sealed=b"", end_ms=3000)
+    final = Draft("round_final", {"time": "then"}, round_id=round_.round_id, seat_no=1)
+    at = replace(await store.session(SESSION), version=3, open_round_id="", rounds=1)
+    await store.commit(Change(session=at, round=ended, drafts=(final,)))
+    await store.commit(opened(session(2)))
+
+
+@pytest.fixture
+async def played(either_store: str, tmp_path: Path) -> Path:
+    """A store at rest in which the first session may be archived."""
+    async with open_shelf(tmp_path) as store:
+        await play(store)
+    for text in (CLOSE, *READ):
+        await by_hand(tmp_path, text)
+    return tmp_path
+
+
+async def why(folder: Path) -> str:
+    async with open_shelf(folder, started=False) as store:
+        found = await store.sessions_to_archive("", ulid(2), CLOSED_MS, 10)
+        assert [(one.session_id, one.open_ms, one.rounds, one.link_no) for one in found] == [(SESSION, 1001, 1, 3)]
+        return str(found[0].why)
+
+
+async def test_a_session_may_go_when_nothing_holds_it(played: Path) -> None:
+    assert await why(played) == ""
+    async with open_shelf(played, started=False) as store:
+        assert [one.session_id for one in await store.sessions_to_archive("", ulid(9), CLOSED_MS, 10)] == [
+            SESSION,
+            ulid(2),
+        ]
+        assert await store.sessions_to_archive(SESSION, ulid(2), CLOSED_MS, 10) == []
+        assert [one.session_id for one in await store.sessions_to_archive("", ulid(9), CLOSED_MS, 1)] == [SESSION]
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+async def test_each_reason_keeps_a_session(played: Path, planted: str) -> None:
+    reason, text = PLANTED[planted]
+    await by_hand(played, text)
+    assert await why(played) == reason
+
+
+def test_every_reason_is_planted() -> None:
+    assert {reason for reason, _ in PLANTED.values()} | {"report"} == {*STAYS, NO_ROUNDS}
+
+
+async def test_a_deletion_takes_what_belongs_to_rounds_and_nothing_else(played: Path) -> None:
+    rest = "SELECT count(*) FROM statements WHERE kind NOT IN ('round_opening', 'round_final')"
+    before = await table(played, rest)
+    async with dropping(address_of(played)) as drop:
+        for wrong in ((SESSION, 1, 1), (SESSION, 2, 0), (SESSION, 3, 1)):
+            with pytest.raises(StoreRefusedError, match="nothing was deleted"):
+                await drop([(ulid(2), 0, 0), wrong])
+        assert await table(played, "SELECT count(*) FROM rounds") == [(1,)]
+        await drop([(SESSION, 2, 1)])
+        await drop([(SESSION, 2, 1)])
+    assert await table(played, "SELECT count(*) FROM rounds") == [(0,)]
+    assert (
+        await table(played, "SELECT kind FROM statements WHERE session_id <> '' ORDER BY id") == [("session_open",)] * 2
+    )
+    assert await table(played, rest) == before
+    assert await why(played) == NO_ROUNDS
+
+
+async def test_every_query_rides_on_an_index(played: Path) -> None:
+    where = address_of(played)
+    queries = {DUE: 4, DROP_STATEMENTS: 1, DROP_ROUNDS: 1}
+    if isinstance(where, PostgresAddress):
+        link = await connect_postgres(where)
+        try:
+            for query, count in queries.items():
+                values = [1, "", "", 1] if count > 1 else [""]
+                plan = await link.connection.fetch("EXPLAIN " + postgres_text(query), *values)
+                steps = [row[0] for row in plan]
+                small = ("held_reports", "large_wins", "finals_read", "returns_read", "returns_late")
+                assert not [one for one in steps if "Seq Scan" in one and not any(name in one for name in small)]
+        finally:
+            await link.close()
+        return
+    with closing(connect(where)) as db:
+        for query, count in queries.items():
+            steps = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + query, (1, "", "", 1)[-count:])]
+            assert not [one for one in steps if one.startswith("SCAN") and "CONSTANT ROW" not in one], steps
