@@ -114,7 +114,7 @@ def drill(
 
 async def _recover(config: Config, backup: Backup, address: StoreAddress) -> None:
     """Bring the copy up to the log, and unseal every deck of a round in play. BackupError."""
-    async with reading(address) as reads:
+    async with reading(address, config.archive) as reads:
         if (epoch := await reads.meta("store_epoch")) != backup.store_epoch:
             raise BackupError(f"the restored store has epoch {epoch}, the backup {backup.store_epoch}", value=epoch)
         counters = {row.instance: row.statement_no for row in await reads.instances(alive_only=False)}

@@ -91,6 +91,12 @@ COMMANDS: Final = (
         own=True,
     ),
     Command("backup", RUNNING, "backup:app", "Copy the store, and prove that a copy can be restored."),
+    Command(
+        "archive",
+        RUNNING,
+        "archive:command",
+        "Move ended rounds out of the store into files that `certify` reads and the server still finds.",
+    ),
     Command("doctor", RUNNING, "doctor:app", "Check a home before it serves, and say what to do."),
     Command(
         "demo",

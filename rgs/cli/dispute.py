@@ -103,7 +103,7 @@ def zip_of(contents: dict[str, bytes]) -> bytes:
 
 async def _ruleset(config: Config, opening: StatementRow) -> bytes:
     """The ruleset of the deal, in its canonical form. NotFoundError if this version does not ship it."""
-    async with reading(config.store) as reads:
+    async with reading(config.store, config.archive) as reads:
         round_ = await reads.table_round(opening.round_id)
         fixed = (await shared_statements(reads, round_))[0] if round_ is not None else None
     named = (_body(opening)["deal"] if fixed is None else _body(fixed))["ruleset"]

@@ -270,20 +270,20 @@ def command(
 
 async def export_to(config: Config, chosen: tuple[list[str], list[str]], out: str, *, private: bool) -> None:
     """Write an export of the chosen instances and sessions, of everything where none is, to a file or `-` (stdout)."""
-    async with reading(config.store) as reads:
+    async with reading(config.store, config.archive) as reads:
         with _output(out) as file, _progress() as show:
             await _write(reads, await Exporter(reads).plan(*chosen), config, file, show, private=private)
 
 
 async def export_session(config: Config, session: str, file: BinaryIO, *, private: bool) -> None:
     """Write a partial export of one session. NotFoundError, ExportRefusedError."""
-    async with reading(config.store) as reads:
+    async with reading(config.store, config.archive) as reads:
         await _write(reads, await Exporter(reads).plan([], [session]), config, file, _no_progress, private=private)
 
 
 async def export_seat(config: Config, round_id: str, session: str, file: BinaryIO) -> None:
     """Write a partial export of one seat of a table's round, without private blocks. NotFoundError."""
-    async with reading(config.store) as reads:
+    async with reading(config.store, config.archive) as reads:
         plan = await Exporter(reads).plan_seat(round_id, session)
         await _write(reads, plan, config, file, _no_progress, private=False)
 

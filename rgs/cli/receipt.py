@@ -73,7 +73,7 @@ def command(
 
 async def _regulator_ids(config: Config, session_id: str) -> tuple[str, str]:
     """Both ids of the session (RULEBOOK R-1): they are shown wherever a round is."""
-    async with reading(config.store) as reads:
+    async with reading(config.store, config.archive) as reads:
         session = await reads.session(session_id)
     return ("", "") if session is None else (session.regulator_session_id, session.regulator_participation_id)
 
@@ -87,7 +87,7 @@ async def statement_of(config: Config, round_id: str, session: str, name: str) -
     """The `opening` or `final` of a seat in a round, and the `instance_start` of its instance. `session` may be empty
     where the round has one seat. NotFoundError, InvalidFieldError.
     """
-    async with reading(config.store) as reads:
+    async with reading(config.store, config.archive) as reads:
         seat = await _seat_of(reads, round_id, session, name)
         envelope = (await reads.round_envelopes(round_id, seat.seat_no))[_NAMES.index(name)]
         row = await reads.statement_of_hash(leaf_hash(envelope)) if envelope else None
@@ -98,6 +98,8 @@ async def statement_of(config: Config, round_id: str, session: str, name: str) -
 
 async def _seat_of(reads: StoreReads, round_id: str, session: str, name: str) -> Round:
     found = await reads.seats_of_round(round_id, 0, 2)
+    if not found and (archived := await reads.round(round_id)) is not None:
+        found = [archived]
     if not found:
         raise NotFoundError(f"there is no round_{name} of round {round_id}", kind="round", round_id=round_id)
     if session and found[0].table_id:

@@ -245,7 +245,8 @@ def job_command(
     store = sys.stdin.read()
     config = open_home(home, {"store": parse_address(store)} if store else None)
     bundle = load_bundle(config)
-    inputs = JobInputs(config.store, config.regulator, bundle, load_node_signer(config, bundle), now_ms(), memory_mb)
+    signer = load_node_signer(config, bundle)
+    inputs = JobInputs(config.store, config.regulator, bundle, signer, now_ms(), memory_mb, config.archive)
     return run_job(inputs, folder)
 
 

@@ -45,6 +45,7 @@ class JobInputs:
     signer: Signer
     now_ms: int
     memory_mb: int
+    archive: Path | None = None
 
 
 def run_job(inputs: JobInputs, folder: Path) -> int:
@@ -133,7 +134,7 @@ def of_operator(entries: Iterable[dict[str, Any]], operator: str) -> Iterator[di
 
 
 async def _export(inputs: JobInputs, operator: str, out: Path) -> None:
-    async with reading(inputs.store) as reads:
+    async with reading(inputs.store, inputs.archive) as reads:
         plan = await _plan(reads, operator)
         links = {session: last for session, (_, last) in plan.sessions.items()}
         beside = frozenset((instance, number) for _, instance, number in plan.beside)

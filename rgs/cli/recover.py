@@ -80,7 +80,7 @@ def _read_witnessed(path: Path, policy: Path) -> Checkpoint:
 async def _recover(
     config: Config, manifest: Manifest, log: Path, seen: Checkpoint | None, *, yes: bool, void_undecided: bool
 ) -> int:
-    async with reading(config.store) as reads:
+    async with reading(config.store, config.archive) as reads:
         gap = await find_gap(reads, log, KeyBook(load_bundle(config)), seen)
         is_begun = bool(await reads.meta(RECOVERING))
         planned = await plan_import(reads, with_kept_privates(config, log, gap))

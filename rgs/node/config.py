@@ -28,6 +28,8 @@ CONFIG_FILE: Final = "rgs.toml"
 DEFAULT_HOME: Final = Path("var/rgs")
 EMBEDDED: Final = "embedded"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+ARCHIVE_DAYS_MIN: Final = 33
+"""Support finds a round by its game code for 32 days."""
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII)
 _PORT: Final = re.compile(r"0|[1-9][0-9]{0,4}", re.ASCII)
 _TEXT_MAX: Final = 1024
@@ -225,6 +227,11 @@ class Config:
     """The file that spans are appended to (`rgs.node.traces`); None: nothing is traced."""
     retention_days: Annotated[int, Setting(3_653, number(0, 36_525))]
     """How long a player's record is kept after the close of the last session; ten years unless the law differs."""
+
+    archive: Annotated[Path | None, Setting("", _path_or_none)]
+    """The folder of ended rounds that `rgs archive` has moved out of the store, the same for all nodes; None: none."""
+    archive_days: Annotated[int, Setting(90, number(ARCHIVE_DAYS_MIN, 36_525))]
+    """How long a session stays in the store after its close, at least, before its rounds may be archived."""
 
     @property
     def sha256(self) -> str:

@@ -71,7 +71,7 @@ from rgs.service.tables.feed import Feed
 from rgs.store.address import PostgresAddress
 from rgs.store.changes import InstanceLostError, StoreError
 from rgs.store.interface import Parties, Store
-from rgs.store.opening import open_parties, open_store
+from rgs.store.opening import open_parties, open_store, opened_archive
 from rgs.tlog.gap import verify_not_behind
 
 BACKGROUND_S = 1.0
@@ -220,6 +220,7 @@ class Server:
         store = await open_store(config.store)
         store.large_win_minor = config.large_win_minor
         self._open.push_async_callback(store.close)
+        store.archive = self._open.enter_context(opened_archive(config.archive))
         parties = await open_parties(config.store)
         self._open.push_async_callback(parties.close)
         return store, parties

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from rgs.store.address import StoreAddress
 from rgs.store.interface import Parties, StoreReads
-from rgs.store.opening import open_parties, open_reads
+from rgs.store.opening import open_parties, open_reads, opened_archive
 
 
 @asynccontextmanager
-async def reading(where: StoreAddress) -> AsyncIterator[StoreReads]:
-    """The store for reading. StoreRefusedError if there is none, or one of another schema."""
+async def reading(where: StoreAddress, archive: Path | None = None) -> AsyncIterator[StoreReads]:
+    """The store for reading, with the rounds in the folder of its archive. StoreRefusedError if there is no store, or
+    one of another schema.
+    """
     reads = await open_reads(where)
     try:
-        yield reads
+        with opened_archive(archive) as reads.archive:
+            yield reads
     finally:
         await reads.close()
 
