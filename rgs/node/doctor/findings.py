@@ -148,6 +148,9 @@ KINDS: Final[Mapping[str, Kind]] = {
         _E, "Correct the file that `metrics_token` or `metrics_ca` names: no server starts with it."
     ),
     "BACKUP_OLD": Kind(_W, "See why the nightly `rgs backup make` did not run (docs/backup.md)."),
+    "ARCHIVE_UNREADABLE": Kind(
+        _W, "Mount or make the folder that `archive` names, or restore the part from a copy (docs/retention.md)."
+    ),
     # disk
     "DISK_NOT_DURABLE": Kind(_E, "Move the folder to a local disk."),
     "DISK_FULL": Kind(_E, "Make room: the server stops new rounds when it cannot write."),

@@ -1,9 +1,13 @@
-"""What watches a node: the port of its metrics, the file of its traces, and the age of the newest backup."""
+"""What watches a node: the port of its metrics, the file of its traces, and the age of the newest backup; and whether
+the archive of ended rounds can be read.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Final
 
 from rgs.core.errors import RgsError
@@ -12,6 +16,7 @@ from rgs.node.backups.making import list_backups, read_backup
 from rgs.node.disks import nearest
 from rgs.node.doctor.findings import Finding, Home, fine, found
 from rgs.node.metrics.endpoint import read_token, tls_of
+from rgs.store.archive import ArchiveDamagedError, Part, part_names
 
 WATCHING: Final = "watching"
 BACKUP_OLD_MS: Final = 26 * 3_600_000
@@ -26,6 +31,8 @@ def check_watching(home: Home) -> Iterator[Finding]:
         yield found(WATCHING, "NOT_WRITABLE", f"this user cannot write traces to {traces}", value=f"uid {os.getuid()}")
     if home.backups is not None:
         yield from _check_backups(home)
+    if home.config.archive is not None:
+        yield from _check_archive(home.config.archive)
 
 
 def _check_metrics(home: Home) -> Iterator[Finding]:
@@ -40,6 +47,23 @@ def _check_metrics(home: Home) -> Iterator[Finding]:
         yield found(WATCHING, "METRICS_REFUSED", error.message, value=config.metrics_listen)
     else:
         yield fine(WATCHING, f"metrics are served at {config.metrics_listen}")
+
+
+def _check_archive(folder: Path) -> Iterator[Finding]:
+    if not folder.is_dir():
+        yield found(
+            WATCHING, "ARCHIVE_UNREADABLE", f"there is no folder {folder}: no archived round is found", value=folder
+        )
+        return
+    rounds = 0
+    try:
+        for name in part_names(folder):
+            with closing(Part(folder / name)) as part:
+                rounds += part.bounds.round_count
+    except ArchiveDamagedError as error:
+        yield found(WATCHING, "ARCHIVE_UNREADABLE", error.message, value=folder)
+    else:
+        yield fine(WATCHING, f"the archive has {rounds} rounds")
 
 
 def _check_backups(home: Home) -> Iterator[Finding]:

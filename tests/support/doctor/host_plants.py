@@ -207,6 +207,19 @@ def damaged_backup(planted: Planted) -> Iterable[Finding]:
     return check_watching(replace(planted.home, backups=planted.path / "backups"))
 
 
+@plants("ARCHIVE_UNREADABLE")
+def archive_that_is_not_there(planted: Planted) -> Iterable[Finding]:
+    planted.set('archive = "nowhere"')
+    return check_watching(planted.home)
+
+
+@plants("ARCHIVE_UNREADABLE")
+def part_without_its_files(planted: Planted) -> Iterable[Finding]:
+    planted.set('archive = "archive"')
+    (planted.path / "archive" / "2026-01-01.1").mkdir(parents=True)
+    return check_watching(planted.home)
+
+
 @plants("OWNER_DIFFERS")
 def other_owner(planted: Planted) -> Iterable[Finding]:
     path, real = planted.path / "keys" / "node.key", Path.stat
