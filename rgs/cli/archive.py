@@ -155,7 +155,8 @@ async def move(config: Config, before_ms: int, time_ms: int) -> Counted:
 async def due_sessions(reads: StoreReads, before_ms: int, counted: Counted) -> AsyncIterator[SessionToArchive]:
     """The sessions whose rounds may be moved, oldest first."""
     after, end = "", format_ulid(before_ms, bytes(ULID_RANDOM_BYTES))
-    while found := await reads.sessions_to_archive(after, end, before_ms, PAGE):
+    horizon = await reads.archive_horizon()
+    while found := await reads.sessions_to_archive(horizon, after, end, before_ms, PAGE):
         after = found[-1].session_id
         for session in found:
             if counted.take(session):

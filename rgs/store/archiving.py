@@ -11,7 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -33,6 +33,7 @@ from rgs.store.archive import (
 from rgs.store.changes import StoreRefusedError
 from rgs.store.queries import Queries
 from rgs.store.statement_reads import StatementRow
+from rgs.store.tables import ROW_MAX
 
 NO_ROUNDS: Final = "no_rounds"
 STAYS: Final = {
@@ -60,20 +61,31 @@ DUE: Final = """
     AND p.kind = 'credit') THEN 'operation'
     WHEN EXISTS (SELECT 1 FROM stage_reports p WHERE p.session_id = o.session_id)
     OR EXISTS (SELECT 1 FROM held_reports h WHERE h.kind = 'stages' AND h.subject = o.session_id) THEN 'report'
-    WHEN EXISTS (SELECT 1 FROM rounds r WHERE r.session_id = o.session_id
-    AND (r.status = 'open' OR r.sealed <> x'')) THEN 'deck'
-    WHEN EXISTS (SELECT 1 FROM rounds r JOIN large_wins w ON w.round_id = r.round_id
-    WHERE r.session_id = o.session_id) THEN 'large_win'
-    WHEN EXISTS (SELECT 1 FROM statements s LEFT JOIN finals_read f ON f.instance = s.instance
-    WHERE s.session_id = o.session_id AND s.link_no > 0 AND s.statement_no > COALESCE(f.statement_no, 0))
-    OR EXISTS (SELECT 1 FROM statements s LEFT JOIN returns_read f ON f.instance = s.instance
-    WHERE s.session_id = o.session_id AND s.link_no > 0 AND s.statement_no > COALESCE(f.statement_no, 0))
-    OR EXISTS (SELECT 1 FROM rounds r JOIN returns_late w ON w.round_id = r.round_id
+    WHEN EXISTS (SELECT 1 FROM large_wins w WHERE w.session_id = o.session_id) THEN 'large_win'
+    WHEN COALESCE((SELECT s.id FROM statements s WHERE s.session_id = o.session_id AND s.link_no = o.link_no
+    AND s.link_no > 0), ?) >= ?
+    OR EXISTS (SELECT 1 FROM returns_late w JOIN rounds r ON r.round_id = w.round_id
     WHERE r.session_id = o.session_id) THEN 'unread'
-    WHEN EXISTS (SELECT 1 FROM statements s JOIN instances i ON i.instance = s.instance
-    WHERE s.session_id = o.session_id AND s.link_no > 0 AND s.statement_no = i.statement_no) THEN 'newest'
     ELSE '' END FROM sessions o WHERE o.session_id > ? AND o.session_id < ? ORDER BY o.session_id LIMIT ?
 """
+FIRST_UNREAD: Final = """
+    SELECT min(first_id) FROM (
+    SELECT (SELECT s.id FROM statements s WHERE s.instance = i.instance
+    AND s.statement_no = COALESCE(r.statement_no, 0) + 1) AS first_id
+    FROM instances i LEFT JOIN finals_read r ON r.instance = i.instance
+    WHERE i.statement_no > COALESCE(r.statement_no, 0)
+    UNION ALL SELECT (SELECT s.id FROM statements s WHERE s.instance = i.instance
+    AND s.statement_no = COALESCE(r.statement_no, 0) + 1) AS first_id
+    FROM instances i LEFT JOIN returns_read r ON r.instance = i.instance
+    WHERE i.statement_no > COALESCE(r.statement_no, 0)
+    ) AS unread
+"""
+"""An instance's rows rise with its numbers: what lies below the first unread row of every instance is read."""
+NEWEST: Final = """
+    SELECT (SELECT s.session_id FROM statements s WHERE s.instance = i.instance AND s.statement_no = i.statement_no)
+    FROM instances i
+"""
+HAS_DECK: Final = "SELECT 1 FROM rounds WHERE session_id = ? AND (status = 'open' OR sealed <> x'') LIMIT 1"
 DROP_STATEMENTS: Final = (
     "DELETE FROM statements WHERE session_id = ? AND link_no > 0"
     " AND kind IN ('round_opening', 'round_final', 'transfer', 'free_bet')"
@@ -102,15 +114,37 @@ class SessionToArchive:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """What a run asks once: the first row that not every reader has read, and the sessions with the newest statement
+    of an instance. Both only move on.
+    """
+
+    first_unread: int
+    newest: frozenset[str]
+
+
 class ArchivingReads(Queries):
-    """The query, once for both databases."""
+    """The queries, once for both databases."""
+
+    async def archive_horizon(self) -> Horizon:
+        """How far sessions may be archived now."""
+        (first,) = await self._row(FIRST_UNREAD)
+        newest = frozenset(row[0] for row in await self._rows(NEWEST) if row[0])
+        return Horizon(ROW_MAX if first is None else first, newest)
 
     async def sessions_to_archive(
-        self, after: str, before: str, closed_before_ms: int, limit: int
+        self, horizon: Horizon, after: str, before: str, closed_before_ms: int, limit: int
     ) -> list[SessionToArchive]:
         """Sessions by their ids between two, and which of them may be archived."""
-        rows = await self._rows(DUE, closed_before_ms, after, before, limit)
-        return [SessionToArchive(*row) for row in rows]
+        values = (closed_before_ms, ROW_MAX, horizon.first_unread, after, before, limit)
+        found = [SessionToArchive(*row) for row in await self._rows(DUE, *values)]
+        return [replace(one, why=await self._kept(horizon, one.session_id)) if not one.why else one for one in found]
+
+    async def _kept(self, horizon: Horizon, session_id: str) -> str:
+        if session_id in horizon.newest:
+            return "newest"
+        return "" if await self._row(HAS_DECK, session_id) is None else "deck"
 
 
 def verify_dropped(session_id: str, expected: tuple[int, int], found: tuple[int, int]) -> None:

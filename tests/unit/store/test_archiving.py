@@ -11,7 +11,7 @@ import pytest
 
 from rgs.core.rounds import RoundStatus
 from rgs.store.address import PostgresAddress
-from rgs.store.archiving import DROP_ROUNDS, DROP_STATEMENTS, DUE, NO_ROUNDS, STAYS
+from rgs.store.archiving import DROP_ROUNDS, DROP_STATEMENTS, DUE, FIRST_UNREAD, HAS_DECK, NEWEST, NO_ROUNDS, STAYS
 from rgs.store.changes import Change, Draft, StoreRefusedError
 from rgs.store.opening import dropping
 from rgs.store.postgres.link import connect as connect_postgres
@@ -98,7 +98,7 @@ async def played(either_store: str, tmp_path: Path) -> Path:
 
 async def why(folder: Path) -> str:
     async with open_shelf(folder, started=False) as store:
-        found = await store.sessions_to_archive("", ulid(2), CLOSED_MS, 10)
+        found = await store.sessions_to_archive(await store.archive_horizon(), "", ulid(2), CLOSED_MS, 10)
         assert [(one.session_id, one.open_ms, one.rounds, one.link_no) for one in found] == [(SESSION, 1001, 1, 3)]
         return str(found[0].why)
 
@@ -106,12 +106,14 @@ async def why(folder: Path) -> str:
 async def test_a_session_may_go_when_nothing_holds_it(played: Path) -> None:
     assert await why(played) == ""
     async with open_shelf(played, started=False) as store:
-        assert [one.session_id for one in await store.sessions_to_archive("", ulid(9), CLOSED_MS, 10)] == [
-            SESSION,
-            ulid(2),
-        ]
-        assert await store.sessions_to_archive(SESSION, ulid(2), CLOSED_MS, 10) == []
-        assert [one.session_id for one in await store.sessions_to_archive("", ulid(9), CLOSED_MS, 1)] == [SESSION]
+        horizon = await store.archive_horizon()
+        for (after, before, limit), expected in {
+            ("", ulid(9), 10): [SESSION, ulid(2)],
+            (SESSION, ulid(2), 10): [],
+            ("", ulid(9), 1): [SESSION],
+        }.items():
+            found = await store.sessions_to_archive(horizon, after, before, CLOSED_MS, limit)
+            assert [one.session_id for one in found] == expected
 
 
 @pytest.mark.parametrize("planted", PLANTED)
@@ -145,20 +147,21 @@ async def test_a_deletion_takes_what_belongs_to_rounds_and_nothing_else(played: 
 
 async def test_every_query_rides_on_an_index(played: Path) -> None:
     where = address_of(played)
-    queries = {DUE: 4, DROP_STATEMENTS: 1, DROP_ROUNDS: 1}
+    queries = {DUE: 6, FIRST_UNREAD: 0, NEWEST: 0, HAS_DECK: 1, DROP_STATEMENTS: 1, DROP_ROUNDS: 1}
     if isinstance(where, PostgresAddress):
         link = await connect_postgres(where)
         try:
             for query, count in queries.items():
-                values = [1, "", "", 1] if count > 1 else [""]
+                values = [1, 1, 1, "", "", 1] if count > 1 else [""] * count
                 plan = await link.connection.fetch("EXPLAIN " + postgres_text(query), *values)
                 steps = [row[0] for row in plan]
-                small = ("held_reports", "large_wins", "finals_read", "returns_read", "returns_late")
+                small = ("instances", "held_reports", "large_wins", "finals_read", "returns_read", "returns_late")
                 assert not [one for one in steps if "Seq Scan" in one and not any(name in one for name in small)]
         finally:
             await link.close()
         return
     with closing(connect(where)) as db:
         for query, count in queries.items():
-            steps = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + query, (1, "", "", 1)[-count:])]
-            assert not [one for one in steps if one.startswith("SCAN") and "CONSTANT ROW" not in one], steps
+            steps = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + query, (1, 1, 1, "", "", 1)[:count])]
+            scanned = {one.split()[1] for one in steps if one.startswith("SCAN")}
+            assert scanned <= {"i", "w", "unread", "CONSTANT"}, "instances, and tables of what waits"
