@@ -1,7 +1,7 @@
 # The project's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-runtime web-setup page page-wheel page-driver page-test demo run sandbox play web web-test test exhaustive fuzz check bench certify mutants wheel certified changes protos proto-baseline contract sdk drift lint breaking ruff types format lock clean
+.PHONY: help setup setup-runtime web-setup page page-wheel page-driver page-test demo run sandbox play web web-test test exhaustive gameday fuzz check bench certify mutants wheel certified changes protos proto-baseline contract sdk drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -97,6 +97,10 @@ endif
 
 exhaustive: setup ## Slow evidence, and whole spaces, of which `make test` takes samples (minutes)
 	$(PYTEST) -m 'not ($(QUICK))' --timeout 600 $(ARGS)
+
+# One after the other, for each prints what it does while it does it.
+gameday: setup ## Break a real house on purpose, print the transcripts (docs/game-days.md); ARGS="full_disk" for one day
+	RGS_GAMEDAYS=$(or $(OUT),var/game-days) $(PY) -m pytest -q -n 0 -s --timeout 600 tests/gamedays $(if $(ARGS),-k '$(ARGS)')
 
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
 	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)
