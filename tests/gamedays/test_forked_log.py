@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import pytest
 
@@ -29,8 +27,7 @@ def test_forked_log(house: House, written: Transcript) -> None:
     house.start_server()
     house.play(5)
     house.await_cosigned()
-    audit = house.audit()
-    written.saw(f"an auditor reads the log: {audit}")
+    written.saw(f"an auditor reads the log: {house.audit().splitlines()[-1]}")
     house.server.stop()
     later = house.evidence.folder / "later"
     for part in parts:
@@ -41,10 +38,8 @@ def test_forked_log(house: House, written: Transcript) -> None:
     line = house.await_line("guard_closed", guard="log")
     assert line["code"] == "FORKED"
     written.told("line guard_closed: log FORKED (alert RgsGuardClosed); the witness shows what it has cosigned")
-    refused = house.rgs("admin", "guards", "--home", house.home, "--server", house.server.address)
-    written.told("rgs admin guards:\n" + "\n".join(line for line in refused.splitlines() if "closed" in line))
-    verdict = house.audit(status=1)
-    written.told(f"certify log, with the memory of the auditor's last run: {verdict}")
+    written.told("rgs admin guards:\n" + "\n".join(house.guards()))
+    written.told("certify log, with the memory of the auditor's last run:\n" + house.audit(status=1))
     house.server.stop()
     for part in parts:
         shutil.rmtree(house.home / part)
