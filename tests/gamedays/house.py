@@ -28,6 +28,7 @@ from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import audit_log, start_witness, verify_audit
 from rgs.devkit.demo.player import DemoPlayer, PlayedSession, rounds_of
 from rgs.devkit.demo.reconcile import reconcile, verify_clean, write_receipts
+from rgs.devkit.processes.child import Child
 from rgs.devkit.processes.server import ServerProcess
 from rgs.devkit.processes.simulator import SimulatorProcess
 from rgs.integrity.isolation import HOPELESS, isolated_command
@@ -38,6 +39,7 @@ from rgs.node.log_folder import shards
 from rgs.tlog.directory import LogDirectory
 from rgs.v1.common_pb2 import SESSION_STATUS_CLOSED
 from tests.gamedays.transcript import Transcript
+from tests.support.ports import free_ports
 from tests.support.process.served import PARTY, rgs
 
 AT_HOME = "simulators/wallet.db"
@@ -119,6 +121,7 @@ class House:
         self.players: list[DemoPlayer] = []
         self.clients: list[Patient] = []
         self._running = running
+        self.witness: Child
         self._addresses: dict[str, str] = {}
         self.killed = 0
         """Servers that were killed."""
@@ -135,23 +138,31 @@ class House:
     def root(self) -> str:
         return read_fingerprint(self.config.keys)
 
-    def begin(
-        self, *init: str, settings: str = "", peers: str = PEERS, prepare: Callable[[], None] = lambda: None
-    ) -> None:
+    def begin(self, *init: str, settings: str = "", prepare: Callable[[], None] = lambda: None) -> None:
         """Make the home, `prepare` what it needs besides, and start peers, witness and server."""
-        self.rgs("init", "--home", self.home, *init)
+        self.make(*init, settings=settings)
         prepare()
-        with (self.home / "rgs.toml").open("a") as file:
-            file.write(settings)
-        for kind in ("wallet", "regulator"):
-            write_new(self.plan(kind), b"", PUBLIC_MODE)
-        self.start_wallet()
-        self.start_regulator()
+        self.start_outside("127.0.0.1")
         self.witness = start_witness(self.evidence, self.config, self._running)
-        write_new(self.home / "peers.toml", peers.format(**self._addresses).encode(), PUBLIC_MODE)
         self.witness.await_listening()
         self.start_server()
         self.written.did("began: wallet, regulator, witness and server, a process each")
+
+    def make(self, *init: str, settings: str = "") -> None:
+        """Make the home."""
+        self.rgs("init", "--home", self.home, *init)
+        with (self.home / "rgs.toml").open("a") as file:
+            file.write(settings)
+
+    def start_outside(self, host: str) -> None:
+        """Start wallet and regulator at this address of the machine, and name them in the home."""
+        kinds = ("wallet", "regulator")
+        for kind, port in zip(kinds, free_ports(2), strict=True):
+            write_new(self.plan(kind), b"", PUBLIC_MODE)
+            self._addresses[kind] = f"{host}:{port}"
+        self.start_wallet()
+        self.start_regulator()
+        write_new(self.home / "peers.toml", PEERS.format(**self._addresses).encode(), PUBLIC_MODE)
 
     def rgs(self, *arguments: str | Path, status: int = 0) -> str:
         """Run a command, and expect this exit status; what it wrote."""
@@ -171,13 +182,11 @@ class House:
         self.regulator = self._start_peer("regulator", self.evidence.regulator, self.evidence.regulator_said)
 
     def _start_peer(self, kind: str, export: Path, said: Path) -> SimulatorProcess:
-        """The one that there was, at its address and over its book, if there was one."""
+        """At the address that it had, over the book that it had."""
         said.unlink(missing_ok=True)
-        address = self._addresses.get(kind, "")
-        peer = SimulatorProcess(kind, self.home, self.plan(kind), export, said, address)
+        peer = SimulatorProcess(kind, self.home, self.plan(kind), export, said, self._addresses[kind])
         self._running.enter_context(peer)
         peer.await_listening()
-        self._addresses[kind] = peer.address
         return peer
 
     def start_server(self) -> None:

