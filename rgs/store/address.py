@@ -26,10 +26,15 @@ class PostgresAddress:
     url: str = field(repr=False)
     """The whole URL, with its password."""
 
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that the URL names, each with its port."""
+        matched = _URL.fullmatch(self.url)
+        return matched[3].split(",") if matched is not None else []
+
     def beginning_at(self, number: int) -> str:
         """The URL with its hosts in turn: for one host always the same."""
-        matched = _URL.fullmatch(self.url)
-        hosts = matched[3].split(",") if matched is not None else []
+        matched, hosts = _URL.fullmatch(self.url), self.hosts
         if matched is None or len(hosts) < 2:
             return self.url
         at = number % len(hosts)

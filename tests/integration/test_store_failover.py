@@ -6,6 +6,7 @@ What was acknowledged is there, what was not is whole or absent, and a request t
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,8 +17,17 @@ import asyncpg
 import pytest
 
 from rgs.store.address import PostgresAddress
-from rgs.store.changes import Change, Draft, RequestSeenError, SessionRaceError, StoreError, StoreUnknownError
+from rgs.store.changes import (
+    Change,
+    Draft,
+    RequestSeenError,
+    SessionRaceError,
+    StoreAwayError,
+    StoreError,
+    StoreUnknownError,
+)
 from rgs.store.opening import create_store
+from rgs.store.postgres.reads import PostgresReads
 from rgs.store.postgres.store import PostgresStore
 from tests.support.store.postgres import Server, pair_url, start_pair
 from tests.support.store.shelf import answer, opened, session, start_instance, ulid
@@ -189,6 +199,21 @@ async def test_a_database_that_is_restarted_is_found_again(server: Server) -> No
         server.start()
         await insist(store, 1, 2)
         await verify_whole(store, {1, 2}, 2)
+
+
+async def test_a_store_is_opened_and_read_though_its_first_host_has_no_power(server: Server) -> None:
+    """Planted: a host that takes connections and says nothing. A new process, and a stream, have one try each."""
+    with socket.create_server(("127.0.0.1", 0)) as dark:
+        url = server.url().replace("@", f"@127.0.0.1:{dark.getsockname()[1]},")
+        async with open_at(url) as store:
+            await insist(store, 1, 1)
+            await verify_whole(store, {1}, 1)
+    server.stop()
+    with pytest.raises(StoreAwayError):
+        await PostgresStore.open(PostgresAddress(server.url()))
+    reads = PostgresReads(PostgresAddress(server.url()))
+    with pytest.raises(StoreError):
+        await anext(aiter(reads.statements_in_order()))
 
 
 def await_nothing() -> Any:

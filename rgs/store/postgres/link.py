@@ -6,6 +6,7 @@ tries again. A server that reports commits before they are on a disk is refused 
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -88,6 +89,17 @@ async def connect(address: PostgresAddress, attempt: int = 0) -> Link:
 
     connection.add_log_listener(hear)
     return link
+
+
+async def connect_anywhere(address: PostgresAddress) -> Link:
+    """As `connect`, for a caller that does not come again: begins at each host once. One that begins at a host without
+    power waits for it until its time is over.
+    """
+    others = max(1, len(address.hosts)) - 1
+    for attempt in range(others):
+        with contextlib.suppress(*LOST):
+            return await connect(address, attempt)
+    return await connect(address, others)
 
 
 async def verify_durable(link: Link) -> None:

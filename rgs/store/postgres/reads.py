@@ -16,7 +16,7 @@ from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreError
 from rgs.store.condition import CONDITION, Condition
 from rgs.store.interface import StoreReads
-from rgs.store.postgres.link import GAP_S, LOST, Link, connect
+from rgs.store.postgres.link import GAP_S, LOST, Link, connect, connect_anywhere
 from rgs.store.postgres.texts import CLOCK, CLOCK_SQL, postgres_text
 
 READERS: Final = 4
@@ -84,7 +84,10 @@ class PostgresReads(StoreReads):
             raise StoreError("the store does not answer") from None
 
     async def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
-        link = await connect(self._address)
+        try:
+            link = await connect_anywhere(self._address)
+        except LOST as error:
+            raise StoreError(f"the store does not answer ({type(error).__name__})") from None
         try:
             async with link.connection.transaction(isolation="repeatable_read", readonly=True):
                 async for row in link.connection.cursor(postgres_text(query), *values, prefetch=STREAM_ROWS):

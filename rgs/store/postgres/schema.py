@@ -14,7 +14,7 @@ from rgs.store.address import PostgresAddress
 from rgs.store.changes import StoreAwayError, StoreRefusedError
 from rgs.store.migrations import Migration, steps, verify_version
 from rgs.store.postgres import texts
-from rgs.store.postgres.link import LOST, Link, connect, verify_durable
+from rgs.store.postgres.link import LOST, Link, connect_anywhere, verify_durable
 
 KIND: Final = "postgres"
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('rgs schema'))"
@@ -37,7 +37,7 @@ _SET: Final = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) D
 async def reach(address: PostgresAddress) -> Link:
     """A connection for one task; StoreAwayError where no server answers."""
     try:
-        return await connect(address)
+        return await connect_anywhere(address)
     except LOST as error:
         raise StoreAwayError(
             f"no database answers at {address} ({type(error).__name__})", address=str(address)
