@@ -1,1 +1,1 @@
-"""Game days: what goes wrong once a year, done on purpose to real processes. docs/game-days.md has what each one shows."""
+"""Game days: what goes wrong once a year, done on purpose to real processes (docs/game-days.md)."""

@@ -1,4 +1,4 @@
-"""What every game day begins with: a transcript, and a house that is not begun."""
+"""What every game day begins with: a transcript, and a scene that is not begun."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gamedays.house import House, open_house
+from tests.gamedays.scene import Scene, open_scene
 from tests.gamedays.transcript import Transcript, transcript
 
 
@@ -21,6 +21,6 @@ def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Transcri
 
 
 @pytest.fixture
-def house(tmp_path: Path, written: Transcript) -> Iterator[House]:
-    with open_house(tmp_path, written) as one:
+def scene(tmp_path: Path, written: Transcript) -> Iterator[Scene]:
+    with open_scene(tmp_path, written) as one:
         yield one

@@ -1,4 +1,4 @@
-"""Two hosts as network namespaces, with a switch between them that can pull the cable of each. It takes root and `ip`."""
+"""Two hosts as network namespaces, and a switch between them that pulls the cable of each. It takes root and `ip`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ OUTSIDE = "10.197.73.1"
 ADDRESSES = {"a": "10.197.73.11", "b": "10.197.73.12"}
 
 
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+def _ip(*arguments: str, check: bool = True) -> None:
+    subprocess.run([str(shutil.which("ip")), *arguments], check=check, capture_output=True, text=True)
 
 
 class Network:
@@ -67,7 +67,7 @@ class Network:
     def end(self) -> None:
         """Remove all of it; the cables go with their namespaces."""
         for namespace in (f"{self._name}-s", *(host.namespace for host in self.hosts.values())):
-            subprocess.run(["ip", "netns", "delete", namespace], check=False, capture_output=True)
+            _ip("netns", "delete", namespace, check=False)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""A house for a game day, all of it real processes: server, wallet, regulator and witness, with players who never give up.
+"""What a game day runs on: a server, a wallet, a regulator and a witness, each a process, and players who go on asking.
 
-Built from the parts of `rgs demo`. `House.prove` ends every day: each statement that a player holds is in the export, the
-export replays, wallet and regulator reconcile without a break, and the log is audited.
+Built from the parts of `rgs demo`. `Scene.prove` ends every day: each statement that a player holds is in the export,
+the export replays, wallet and regulator reconcile without a break, and the log is audited.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-
-import grpc
 
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.tlog.checkpoints import parse_checkpoint
@@ -93,7 +91,8 @@ class Patient(Client):
         return self.call(method, request)
 
     def close(self) -> None:
-        for client in (super(), *self._others):
+        super().close()
+        for client in self._others:
             client.close()
 
     def _of(self, method: Any) -> Any:
@@ -112,7 +111,7 @@ def _path(method: Any) -> str:
     return found.decode() if isinstance(found, bytes) else str(found)
 
 
-class House:
+class Scene:
     """`begin` makes and starts it all; afterwards each part may be killed and started again."""
 
     def __init__(self, folder: Path, written: Transcript, running: ExitStack) -> None:
@@ -263,7 +262,7 @@ class House:
             yield
         finally:
             ended.set()
-            under_way.join()
+        under_way.join()
 
     def await_rounds(self, more: int, limit_s: float = 90) -> None:
         """So many rounds more have been played, by whomever."""
@@ -338,7 +337,7 @@ class House:
         command = ["-m", "certification", "log", log, *files, "--root", self.root, *options]
         done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stdout + done.stderr
-        return (done.stdout.strip() or done.stderr.strip())
+        return done.stdout.strip() or done.stderr.strip()
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -385,7 +384,9 @@ class House:
         unknown = summary["draws_exposed"]
         verify_audit({**document, "summary": {**summary, "draws_exposed": 0}}, self.sessions)
         assert unknown <= UNKNOWN_MAX * self.killed
-        window = f"; at most {unknown} draws of killed processes unknown, within their signed windows" if unknown else ""
+        window = (
+            f"; at most {unknown} draws of killed processes unknown, within their signed windows" if unknown else ""
+        )
         self.written.after(f"the log of {size} entries is audited: PASSED{window}")
 
 
@@ -436,7 +437,7 @@ class Doing:
 
 
 @contextmanager
-def open_house(folder: Path, written: Transcript) -> Iterator[House]:
-    """A house whose processes end with the block."""
+def open_scene(folder: Path, written: Transcript) -> Iterator[Scene]:
+    """A scene whose processes end with the block."""
     with ExitStack() as running:
-        yield House(folder, written, running)
+        yield Scene(folder, written, running)

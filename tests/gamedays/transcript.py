@@ -1,4 +1,4 @@
-"""What is written down on a game day: what was done, what was seen, what told of it, what the operator does, what is left.
+"""What is written down on a game day: what was done and seen, what told of it, what the operator does, what is left.
 
 Each line has the seconds since the day began. The lines go to standard output, and with RGS_GAMEDAYS into a file of
 that folder, too.
@@ -33,7 +33,7 @@ class Transcript:
         """What players or callers have seen."""
         self._add("saw", what)
 
-    def told(self, what: str) -> None:
+    def alarm(self, what: str) -> None:
         """The guard, alert, log line or exit status that tells an operator."""
         self._add("told by", what)
 

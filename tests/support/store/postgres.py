@@ -28,6 +28,7 @@ from tests.support.ports import free_ports
 
 PROGRAMS_SETTING = "RGS_TEST_POSTGRES_BIN"
 START_S = 30.0
+ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 ELSEWHERE = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - folders of our own in them
 """Where the server goes if its user does not reach the folder for temporary files."""
 QUICK: Mapping[str, str] = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
@@ -43,12 +44,9 @@ class Host:
     namespace: str = ""
 
     def entered(self, command: list[str]) -> list[str]:
-        """The command, as the server's user, in the namespace."""
-        if not self.namespace:
-            return command
-        entry = pwd.getpwnam("nobody")
-        as_nobody = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
-        return ["nsenter", f"--net=/run/netns/{self.namespace}", "setpriv", *as_nobody, *command]
+        """The command, as the server's user, on this host."""
+        within = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace else []
+        return [*within, *_as_user(command)]
 
 
 HERE = Host()
@@ -72,6 +70,17 @@ def _user() -> str | None:
     return "nobody" if os.geteuid() == 0 else None
 
 
+def _as_user(command: list[str]) -> list[str]:
+    """The command as the server's user. Not by `subprocess`, which would fork: a fork runs what gRPC has registered for
+    it, and that fails beside clients at work.
+    """
+    user = _user()
+    if user is None:
+        return command
+    entry = pwd.getpwnam(user)
+    return ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups", *command]
+
+
 def _others_may(path: Path, mode: int) -> bool:
     """Whether the server's user, who owns none of it, has these rights there, and enters all folders above."""
     return _user() is None or (
@@ -92,11 +101,9 @@ def temporary() -> Path:
 
 
 def _run(program: Path, *arguments: str) -> None:
-    command = [str(program), *arguments]
+    command = _as_user([str(program), *arguments])
     try:
-        subprocess.run(
-            command, check=True, capture_output=True, user=_user(), cwd="/", env={"LC_ALL": "C", "TZ": "UTC"}
-        )
+        subprocess.run(command, check=True, capture_output=True, cwd="/", env=ENVIRONMENT)
     except OSError as error:
         raise NoServerError(f"{program.name} does not run: {error}") from None
     except subprocess.CalledProcessError as error:
@@ -170,7 +177,7 @@ class Server:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 self.host.entered(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                user=None if self.host.namespace else _user(), env={"LC_ALL": "C", "TZ": "UTC"}, start_new_session=True,
+                env=ENVIRONMENT, start_new_session=True,
             )  # fmt: skip
         ready = [str(self.programs / "pg_isready"), "-q", "-h", self.host.address, "-p", str(self.port)]
         deadline = time.monotonic() + START_S
