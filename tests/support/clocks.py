@@ -58,8 +58,8 @@ class ShiftedClock(SystemClock):
     Certificates are judged by gRPC on the real one.
     """
 
-    def __init__(self) -> None:
-        self.ahead_ms = self.jumped_ms = 0
+    def __init__(self, jumped_ms: int = 0) -> None:
+        self.ahead_ms, self.jumped_ms = 0, jumped_ms
         self._still: tuple[int, int] | None = None
         super().__init__(
             lambda: (self._still or (wall_ms(), 0))[0] + self.ahead_ms + self.jumped_ms,

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import structlog
 
 from rgs.core.clock import APART_MS, TrustedClock
 from rgs.core.errors import ClocksDifferError, RegulatorUnavailableError, RgsError, RngUnavailableError
+from rgs.core.times import format_time
 from rgs.ports import regulator
 from rgs.service.availability import Availability
 from rgs.service.events import EventCode, Events, event_draft
@@ -145,6 +146,8 @@ class HealthMonitor:
     """The last jump of the clock."""
     _jumped: str = field(default="", init=False)
     """The last instance that signed a TIME_JUMP."""
+    _early: int = field(default=0, init=False)
+    """So many of the waiting events were noted before the instance began."""
     _latched: set[str] = field(default_factory=set, init=False)
     """Guards whose latch this process has seen in the store: only such a latch can be found cleared."""
     _cleared: int = field(default=0, init=False)
@@ -159,6 +162,7 @@ class HealthMonitor:
         await self.time.begin()
         await self.follow()
         self._close_clock()
+        self._early = len(self._unreported)
 
     async def poll(self) -> None:
         """Check everything, close and open guards, and sign the events as far as the store takes them."""
@@ -358,6 +362,7 @@ class HealthMonitor:
         if self.instance.failure and await self._try(self.instance.report_failure()):
             self._latched.add(RNG_GUARD)
         store = self.availability.guard("store")
+        self._date_early()
         result = list(self._unreported)
         drafts = [draft for draft, _ in result]
         if store.closed:
@@ -375,6 +380,13 @@ class HealthMonitor:
         if store.closed:
             self.availability.open_guard("store")
             structlog.get_logger().warning("guard_opened", guard="store", code=store.code)
+
+    def _date_early(self) -> None:
+        """Date what was noted before the instance began. A statement that is older than its key does not verify."""
+        now = format_time(self.clock.now_ms())
+        for at, (draft, records) in enumerate(self._unreported[: self._early]):
+            self._unreported[at] = (replace(draft, body={**draft.body, "time": now}), records)
+        self._early = 0
 
     def _let_go(self) -> None:
         if self._jumped == self.instance.name:
