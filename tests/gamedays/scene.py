@@ -72,16 +72,18 @@ class Patient(Client):
         self.reasons: set[str] = set()
 
     def call(self, method: Any, request: Any) -> Any:
-        began = time.monotonic()
+        began, at = time.monotonic(), self._at
         while True:
             try:
-                answer = super().call_once(self._of(method), request)
+                answer = super().call_once(self._of(method, at), request)
             except OutcomeUnknownError as error:
                 self.unanswered += 1
                 self.reasons.add(error.reason or error.code.name)
                 if time.monotonic() - began > PATIENCE_S:
                     raise
-                self._at += 1
+                if self._at == at:  # else another player has gone on to the next server already
+                    self._at += 1
+                at = self._at
                 time.sleep(PAUSE_S)
             else:
                 self.longest_s = max(self.longest_s, time.monotonic() - began)
@@ -95,9 +97,9 @@ class Patient(Client):
         for client in self._others:
             client.close()
 
-    def _of(self, method: Any) -> Any:
+    def _of(self, method: Any, at: int) -> Any:
         """The same method at the server whose turn it is."""
-        turn = self._at % (len(self._others) + 1)
+        turn = at % (len(self._others) + 1)
         if not turn:
             return method
         service, name = _path(method).strip("/").split("/")
