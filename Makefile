@@ -96,11 +96,11 @@ else
 endif
 
 exhaustive: setup ## Slow evidence, and whole spaces, of which `make test` takes samples (minutes)
-	$(PYTEST) -m 'not ($(QUICK))' --timeout 600 $(ARGS)
+	$(PYTEST) --ignore=tests/gamedays -m 'not ($(QUICK))' --timeout 600 $(ARGS)
 
-# One after the other, for each prints what it does while it does it.
+# One after the other, for each prints what it does while it does it. AGAIN=yes runs those that failed the last time.
 gameday: setup ## Break a real house on purpose, print the transcripts (docs/game-days.md); ARGS="full_disk" for one day
-	RGS_GAMEDAYS=$(or $(OUT),var/game-days) $(PY) -m pytest -q -n 0 -s --timeout 600 tests/gamedays $(if $(ARGS),-k '$(ARGS)')
+	RGS_GAMEDAYS=$(or $(OUT),var/game-days) $(PY) -m pytest -q -n 0 -s --timeout 600 tests/gamedays $(if $(ARGS),-k '$(ARGS)') $(if $(AGAIN),--last-failed --last-failed-no-failures none)
 
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
 	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)
