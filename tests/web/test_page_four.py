@@ -23,7 +23,7 @@ TRIES: Final = 4
 AIM_MS: Final = 50
 """From then on a task is long. It is time of the processor: what else runs on the machine is not the page's."""
 GATE_MS: Final = 100
-"""A driver's click is one task where a hand's are three, and a full machine costs the same work up to twice the time."""
+"""A driver's click is one task where a hand's are three, and a full machine costs the same work twice the time."""
 
 
 @pytest.fixture(scope="module")
