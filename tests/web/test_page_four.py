@@ -18,12 +18,10 @@ TABLES: Final = ("four-a", "four-b", "four-c", "four-d")
 TIMERS: Final = {"betting_ms": 15_000, "amber_ms": 3_000, "decision_ms": 60_000, "result_ms": 25_000}
 """Time enough for one hand to play at four tables in turn, and to look at each result, on a busy machine."""
 WIDE: Final = {"width": 1440, "height": 1000}
-TRIES: Final = 4
+TRIES: Final = 3
 """A task is long by itself, and then each time; or the first round compiles a script, and then once."""
-AIM_MS: Final = 50
+LONG_MS: Final = 50
 """From then on a task is long. It is time of the processor: what else runs on the machine is not the page's."""
-GATE_MS: Final = 100
-"""A driver's click is one task where a hand's are three, and a full machine costs the same work twice the time."""
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +114,10 @@ def test_four_tables_play_at_once_without_a_long_task(browser: Any, player: Visi
         browser.start_tracing(page=page, categories=["-*", "toplevel"])
         play_all(player)
         seen.append(longest_ms(browser.stop_tracing()))
-        if seen[-1][0] <= AIM_MS:
+        if seen[-1][0] <= LONG_MS:
             break
-    sys.stdout.write(f"longest tasks in ms of the processor, in each round of four (aim {AIM_MS}): {seen}\n")
-    least = min(longest[0] for longest in seen)
-    assert least <= GATE_MS, f"a task of more than {GATE_MS} ms in each of {TRIES} rounds: {seen}"
+    sys.stdout.write(f"longest tasks in ms of the processor, in each round of four: {seen}\n")
+    assert seen[-1][0] <= LONG_MS, f"a task of more than {LONG_MS} ms in each of {TRIES} rounds: {seen}"
     before = [table(player, index).locator("dd[data-fact=balance]").inner_text() for index in range(4)]
     table(player, 1).locator("[data-does=leave]").click()
     until(page, "() => document.querySelector('rgs-page').store.tables.length === 3")

@@ -105,6 +105,17 @@ export class PageElement extends StoreElement {
       rgs-solo {
         container-type: inline-size;
       }
+      /* A game takes what is left of the window, whatever is in it. Where a grid had to measure it first, each felt was
+         laid out twice for each change anywhere, with cards of two sizes. */
+      @media (min-height: 32.01rem) {
+        :host([playing]) main {
+          position: relative;
+        }
+        :host([playing]) :is(rgs-solo, rgs-tables) {
+          position: absolute;
+          inset: 0;
+        }
+      }
       .link {
         background: #fff3d6;
         color: #3d2a00;
