@@ -98,7 +98,7 @@ export const feltStyles = css`
     background: var(--panel);
     border-top: 1px solid var(--line);
     padding: 0.4rem 0.5rem calc(0.4rem + env(safe-area-inset-bottom));
-    min-height: 8.4rem;
+    min-height: 8.8rem;
     display: grid;
     align-content: center;
   }
