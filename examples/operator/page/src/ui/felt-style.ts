@@ -27,7 +27,7 @@ export const feltStyles = css`
     --card-width: clamp(1.9rem, min((100cqw - var(--side) - 1.4rem) / 5.5, (100cqh - var(--rest)) / 4.2), 8rem);
     --card-gap: calc(var(--card-width) * 0.08);
     min-height: 100%;
-    padding: 0.4rem 0.6rem;
+    padding: 0.2rem 0.6rem;
     display: grid;
     gap: 0.35rem 0.5rem;
     grid-template-columns: minmax(0, 1fr) var(--side);
