@@ -45,6 +45,10 @@ export class LobbyElement extends StoreElement {
       h3 {
         overflow-wrap: anywhere;
       }
+      /* What a table does changes while it is read: there is room for two lines of it. */
+      .now {
+        min-height: 2lh;
+      }
     `,
   ];
 
@@ -101,7 +105,7 @@ export class LobbyElement extends StoreElement {
     return html`<li class="panel" data-table=${entry.table}>
       <h3>${entry.names?.[store.language] ?? entry.names?.["en"] ?? entry.table}</h3>
       <p class="muted">${game ? this.limits(game, entry) : ""}</p>
-      <p>
+      <p class="now">
         ${state}${this.players(entry)}${entry.boxes ? ` · ${this.t("lobby.boxes", { free: entry.boxes_free ?? 0, boxes: entry.boxes })}` : nothing}
       </p>
       <div class="row">
