@@ -211,7 +211,7 @@ def test_request_ids_are_uuids_and_new(failing: tuple[FailingPlay, Client]) -> N
     ids = {client.request_id() for _ in range(100)}
     assert len(ids) == 100
     assert {(uuid.UUID(one).version, uuid.UUID(one).variant, str(uuid.UUID(one)) == one) for one in ids} == {
-        (4, uuid.RFC_4122, True)
+        (7, uuid.RFC_4122, True)
     }
 
 
