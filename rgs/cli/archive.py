@@ -47,7 +47,7 @@ PAGE: Final = 200
 """Sessions that are asked about, and statements or rounds that are read, at once."""
 PART_ROUNDS: Final = 5_000_000
 """A part gets no further session when it has so many."""
-DROP_ROUNDS: Final = 500
+DROPPED_AT_ONCE: Final = 500
 """A transaction deletes no further session when it has so many."""
 
 
@@ -252,7 +252,7 @@ async def finish_part(place: Path, drop: Drop) -> None:
         for counts in part.session_counts():
             batch.append(counts)
             rounds += counts[2]
-            if rounds >= DROP_ROUNDS:
+            if rounds >= DROPPED_AT_ONCE:
                 await drop(batch)
                 batch, rounds = [], 0
         if batch:

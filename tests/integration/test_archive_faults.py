@@ -114,7 +114,7 @@ def after(count, call):
         return call(*given)
     return counted
 
-archive.DROP_ROUNDS = 1
+archive.DROPPED_AT_ONCE = 1
 PATCH
 asyncio.run(archive.move(load_config(Path(sys.argv[1])), now_ms() + 1000, now_ms()))
 """

@@ -67,14 +67,19 @@ def test_one_reality_check_on_two_devices_is_confirmed_on_one(browser: Any, page
     device.page.context.close()
 
 
-def test_a_root_is_read_by_the_camera(visitor: Visitor, qr: Any) -> None:
+def open_proof(visitor: Visitor) -> None:
+    """Play a round, and open its proof."""
     visitor.sign_up().play("uth-solo")
     visitor.bet("ante", 100)
     visitor.deal()
     visitor.decide_all("ACTION_PLAY_4X")
+    visitor.page.wait_for_selector("[data-does=proof][data-proof=first_use]")
+    visitor.page.click("[data-does=proof]")
+
+
+def test_a_root_is_read_by_the_camera(visitor: Visitor, qr: Any) -> None:
+    open_proof(visitor)
     page = visitor.page
-    page.wait_for_selector("[data-does=proof][data-proof=first_use]")
-    page.click("[data-does=proof]")
     root = page.locator("rgs-proof input[name=root]").get_attribute("placeholder")
     assert root
     loaded = page.evaluate("performance.getEntriesByType('resource').length")
@@ -95,12 +100,8 @@ def test_a_root_is_read_by_the_camera(visitor: Visitor, qr: Any) -> None:
 
 
 def test_a_camera_is_off_once_the_proof_is_closed(visitor: Visitor, qr: Any) -> None:
-    visitor.sign_up().play("uth-solo")
-    visitor.bet("ante", 100)
-    visitor.deal()
-    visitor.decide_all("ACTION_PLAY_4X")
+    open_proof(visitor)
     page = visitor.page
-    page.click("[data-does=proof]")
     page.click("rgs-proof [data-does=scan]")
     rows = qr("https://example.org/", "raw")
     page.evaluate(CAMERA, [rows, len(rows)])
