@@ -1,7 +1,7 @@
 # The project's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-runtime web-setup page page-wheel page-driver page-test demo run sandbox play web web-test test exhaustive gameday fuzz check bench certify mutants wheel certified changes protos proto-baseline contract sdk drift lint breaking ruff types format lock clean
+.PHONY: help setup setup-runtime web-setup page page-wheel page-driver page-test demo run sandbox play web web-test test exhaustive gameday ray-test fuzz check bench certify mutants wheel certified changes protos proto-baseline contract sdk drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -101,6 +101,15 @@ exhaustive: setup ## Slow evidence, and whole spaces, of which `make test` takes
 # One after the other, for each prints what it does while it does it. AGAIN=yes runs those that failed the last time.
 gameday: setup ## Break a real house on purpose, print the transcripts (docs/game-days.md); ARGS="full_disk" for one day
 	RGS_GAMEDAYS=$(or $(OUT),var/game-days) $(PY) -m pytest -q -n 0 -s --timeout 600 tests/gamedays $(if $(ARGS),-k '$(ARGS)') $(if $(AGAIN),--last-failed --last-failed-no-failures none)
+
+# Ray is large, and nothing else needs it: it stands beside .venv, which it does not change.
+.venv-ray/set-up: requirements/ray.txt | setup
+	@rm -rf $(@D)
+	$(PY) -m pip install -q --disable-pip-version-check --no-input --require-hashes --only-binary :all: --target $(@D) -r $<
+	@touch $@
+
+ray-test: .venv-ray/set-up ## The engines of `certify` on a cluster of Ray with two nodes
+	PYTHONPATH=.venv-ray $(PY) -m pytest -q -n 0 -k ray tests/unit/certification/audit/test_engines.py tests/unit/certification/test_engines_of_commands.py $(ARGS)
 
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
 	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)

@@ -149,7 +149,8 @@ def _ray(work: Callable[[_A], _B], cluster: str | None) -> Iterator[Engine[_A, _
             try:
                 found: _B = ray.get(answer)
             except ray.exceptions.RayError as error:
-                raise EngineError(f"a worker of Ray failed: {_short(error)}") from None
+                raised = getattr(error, "cause", None) or error  # without colours and frames
+                raise EngineError(f"a worker of Ray failed: {_short(raised)}") from None
             return found
 
         workers = max(1, int(ray.cluster_resources().get("CPU", 1)))

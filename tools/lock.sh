@@ -20,6 +20,8 @@ lock "$@" requirements/runtime.in --output-file requirements/runtime.txt
 lock "$@" requirements/build.in --constraint requirements/runtime.txt --output-file requirements/build.txt
 lock "$@" requirements/dev.in --constraint requirements/runtime.txt --constraint requirements/build.txt \
     --output-file requirements/dev.txt
+lock "$@" requirements/ray.in --constraint requirements/runtime.txt --constraint requirements/dev.txt \
+    --output-file requirements/ray.txt
 # Of the reference operator, which has an environment of its own; what both have is of one version.
 lock "$@" examples/operator/requirements.in --constraint requirements/runtime.txt \
     --output-file examples/operator/requirements.txt
@@ -28,8 +30,8 @@ for list in requirements requirements-tests; do
     lock "$@" examples/operator/page/$list.in --output-file examples/operator/page/$list.txt
 done
 
-for file in requirements/runtime.txt requirements/build.txt requirements/dev.txt examples/operator/requirements.txt \
-    examples/operator/page/requirements.txt examples/operator/page/requirements-tests.txt; do
+for file in requirements/runtime.txt requirements/build.txt requirements/dev.txt requirements/ray.txt \
+    examples/operator/requirements.txt examples/operator/page/requirements.txt examples/operator/page/requirements-tests.txt; do
     { echo "# Locked by \`make lock\` from $(basename "$file" .txt).in; not edited by hand."; cat "$file"; } >"$file.new"
     mv "$file.new" "$file"
 done

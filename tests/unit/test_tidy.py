@@ -213,10 +213,10 @@ def locked(name: str) -> dict[str, set[str]]:
 
 def wanted(name: str) -> set[str]:
     lines = (ROOT / "requirements" / name).read_text("utf-8").splitlines()
-    return {re.split(r"[; ]", line)[0] for line in lines if line and not line.startswith(("#", "-r"))}
+    return {re.split(r"[;\[ ]", line)[0] for line in lines if line and not line.startswith(("#", "-r"))}
 
 
-@pytest.mark.parametrize("stem", ["runtime", "dev"])
+@pytest.mark.parametrize("stem", ["runtime", "dev", "ray"])
 def test_the_lock_holds_what_is_wanted_by_hash(stem: str) -> None:
     packages = locked(f"{stem}.txt")
     assert wanted(f"{stem}.in") <= {pin.split("==")[0] for pin in packages}
@@ -224,8 +224,12 @@ def test_the_lock_holds_what_is_wanted_by_hash(stem: str) -> None:
 
 
 def test_the_locks_agree_and_cover_the_platforms() -> None:
-    runtime, dev = locked("runtime.txt"), locked("dev.txt")
+    runtime, dev, ray = (locked(f"{stem}.txt") for stem in ("runtime", "dev", "ray"))
     assert {pin: dev.get(pin) for pin in runtime} == runtime
+    shared = {pin.split("==")[0] for pin in ray} & {pin.split("==")[0] for pin in dev}
+    assert {pin: dev.get(pin) for pin in ray if pin.split("==")[0] in shared} == {
+        pin: hashes for pin, hashes in ray.items() if pin.split("==")[0] in shared
+    }
     compiled = {
         pin: hashes for pin, hashes in runtime.items() if pin.startswith(("grpcio==", "cryptography==", "pynacl=="))
     }

@@ -1,11 +1,9 @@
-"""`certify simulate`, `rng` and `rtp` with each engine: the same report to the last byte. Dask's is a real cluster of
+"""`certify simulate`, `rng` and `rtp` with each engine: the same report to the last byte. Clusters are real ones of
 two workers, processes of their own, on this machine.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import itertools
 import json
 from collections.abc import Iterator
@@ -23,33 +21,21 @@ from certification.rtp.enumeration import DealCounts, Game, count, decide, play,
 from certification.rtp.flops import FLOPS
 from certification.statistics.battery import battery
 from rgs.core.rulesets import load_ruleset
+from tests.support.clusters import CLUSTERS, cluster
 
-CLUSTERED = (
-    pytest.mark.filterwarnings("default"),  # theirs are not ours to mend
-    pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed"),
-    pytest.mark.timeout(600),
-)
 RNG = ("rng", "--decks", "900", "--seed", "07")
 
 
-@pytest.fixture(scope="module")
-def dask() -> Iterator[str]:
-    """The address of a cluster of two workers."""
-    distributed = importlib.import_module("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        yield cluster.scheduler_address
+@pytest.fixture(scope="module", params=CLUSTERS)
+def on_cluster(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """The options of a cluster of two workers."""
+    with cluster(request.param) as address:
+        yield ["--engine", request.param, "--cluster", address]
 
 
-@pytest.fixture(params=["process", pytest.param("dask", marks=CLUSTERED)])
-def options(request: pytest.FixtureRequest) -> list[str]:
-    """Those of two processes, then those of the cluster."""
-    if request.param == "process":
-        return ["--workers", "2"]
-    return ["--engine", "dask", "--cluster", request.getfixturevalue("dask")]
-
-
-ON_DASK = pytest.mark.parametrize("options", [pytest.param("dask", marks=CLUSTERED)], indirect=True)
-"""`test_rtp_strategy` and `test_shuffle_battery` have the processes."""
+def place(options: list[str]) -> str:
+    """How a report names the cluster of these options."""
+    return f"on the workers of a {options[1].capitalize()} cluster"
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -58,41 +44,50 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-@ON_DASK
 def test_simulated_rounds(
-    options: list[str], casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    on_cluster: list[str], casino: Enumerated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulation, "Enumerated", lambda _: casino)
     monkeypatch.setattr(simulation, "_CHUNK", 70)
     command = ("simulate", "casino-holdem", "--rounds", "300", "--z", "30")
     alone = printed(capsys, *command, "--seed", "03", "--workers", "1")
-    assert printed(capsys, *command, "--seed", "03", *options) == alone
-    assert printed(capsys, *command, "--seed", "04", *options) != alone
-    assert printed(capsys, *command, *options).startswith(
-        "casino-holdem: 300 rounds, decks from the production generator on the workers of a Dask cluster\n"
+    assert printed(capsys, *command, "--seed", "03", *on_cluster) == alone
+    assert printed(capsys, *command, "--seed", "04", *on_cluster) != alone
+    assert printed(capsys, *command, *on_cluster).startswith(
+        f"casino-holdem: 300 rounds, decks from the production generator {place(on_cluster)}\n"
     )
 
 
-@ON_DASK
-def test_the_battery(options: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_battery(
+    on_cluster: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(battery, "CHUNK", 300)
     alone = printed(capsys, *RNG, "--json", "--workers", "1")
-    assert printed(capsys, *RNG, "--json", *options) == alone
+    assert printed(capsys, *RNG, "--json", *on_cluster) == alone
     second = ("--replicates", "20", "--alpha", "0.001", "--json")
-    assert printed(capsys, *RNG[:2], "300", *RNG[3:], *second, *options) == printed(
+    assert printed(capsys, *RNG[:2], "300", *RNG[3:], *second, *on_cluster) == printed(
         capsys, *RNG[:2], "300", *RNG[3:], *second, "--workers", "1"
     )
-    main(["rng", "--decks", "300", "--json", *options])
+    main(["rng", "--decks", "300", "--json", *on_cluster])
     (run, *_) = json.loads(capsys.readouterr().out)["runs"]
-    assert run["source"] == "the production generator on the workers of a Dask cluster"
+    assert run["source"] == f"the production generator {place(on_cluster)}"
+
+
+def committed() -> str:
+    """The certificate that one process enumerated."""
+    return (DIRECTORY / f"{load_ruleset('casino-holdem').sha256}.json").read_text("ascii")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_certificate(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """What was committed when one process enumerated it."""
-    committed = DIRECTORY / f"{load_ruleset('casino-holdem').sha256}.json"
-    assert printed(capsys, "rtp", "casino-holdem", "--json", *options) == committed.read_text("ascii")
+def test_a_certificate_of_a_cluster(on_cluster: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "rtp", "casino-holdem", "--json", *on_cluster) == committed()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_certificate_of_two_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "rtp", "casino-holdem", "--json", "--workers", "2") == committed()
 
 
 @pytest.mark.slow
@@ -152,7 +147,7 @@ def refused(value: int) -> int:
     raise ValueError(f"{value} is refused")
 
 
-@pytest.mark.parametrize("name", [pytest.param("dask", marks=CLUSTERED)])
-def test_what_a_worker_raises_ends_the_run(name: str, dask: str) -> None:
-    with pytest.raises(EngineError, match="a worker of Dask failed: ValueError: 1 is refused"):
-        list(over(refused, [1, 2, 3], EngineChoice(name, 1, dask)))
+def test_what_a_worker_raises_ends_the_run(on_cluster: list[str]) -> None:
+    name, address = on_cluster[1], on_cluster[3]
+    with pytest.raises(EngineError, match=rf"a worker of {name.capitalize()} failed: ValueError: 1 is refused"):
+        list(over(refused, [1, 2, 3], EngineChoice(name, 1, address)))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import itertools
 import multiprocessing
 from collections import deque
@@ -19,6 +18,7 @@ import pytest
 from certification import auditing, engines
 from certification.chunks import Found, LogChunk, VerifiedChunk, named_keys, verify_chunk
 from certification.engines import Engine, EngineChoice, EngineError, answered, started
+from tests.support.clusters import CLUSTERS, cluster, clustered
 from tests.support.records.audited import Case, a_round, entries_of
 from tests.support.records.factory import RecordFactory
 
@@ -139,49 +139,12 @@ def test_an_extra_that_is_not_installed_is_named(
 
 # --- real clusters ----------------------------------------------------------------------------------------------------
 
-CLUSTERED = pytest.mark.filterwarnings("default")  # theirs are not ours to mend
 
-
-@contextlib.contextmanager
-def ray_cluster() -> Iterator[str]:
-    cluster = importlib.import_module("ray.cluster_utils").Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
-    )
-    try:
-        yield cluster.address
-    finally:
-        cluster.shutdown()
-
-
-@contextlib.contextmanager
-def dask_cluster() -> Iterator[str]:
-    distributed = importlib.import_module("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        yield cluster.scheduler_address
-
-
-CLUSTERS = [
-    pytest.param(
-        name,
-        cluster,
-        marks=[
-            CLUSTERED,
-            pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"{module} is not installed"),
-        ],
-        id=name,
-    )
-    for name, module, cluster in (("ray", "ray", ray_cluster), ("dask", "distributed", dask_cluster))
-]
-
-
-@pytest.mark.parametrize(("name", "cluster"), CLUSTERS)
-@pytest.mark.timeout(240)
-def test_a_cluster_finds_what_one_process_finds(
-    case: Case, name: str, cluster: contextlib.AbstractContextManager[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_cluster_finds_what_one_process_finds(case: Case, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert case.audit() == 0
     alone = {**case.report, "speed": None}
-    with cluster() as address:  # type: ignore[operator]
+    with cluster(name) as address:
         assert found_by(case, name, 1, address) == found_by(case, "process", 1, None)
         case.state.unlink()
         assert case.audit("--engine", name, "--cluster", address) == 0
@@ -197,14 +160,13 @@ def test_a_cluster_finds_what_one_process_finds(
         assert "3 key" in case.checks
 
 
-@CLUSTERED
-@pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed")
+@pytest.mark.parametrize("name", [pytest.param("dask", marks=clustered("dask"))])
 def test_no_cluster_at_the_address(
-    case: Case, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    case: Case, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray's own patience with an address where nothing answers is minutes."""
     monkeypatch.setattr(engines, "TIMEOUT_S", 2)
-    assert case.audit("--engine", "dask", "--cluster", "127.0.0.1:1") == 2
+    assert case.audit("--engine", name, "--cluster", "127.0.0.1:1") == 2
     assert "no Dask cluster at 127.0.0.1:1" in capsys.readouterr().err
-    assert case.audit("--engine", "dask") == 2
+    assert case.audit("--engine", name) == 2
     assert "needs --cluster ADDRESS" in capsys.readouterr().err
