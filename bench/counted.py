@@ -31,7 +31,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 from unittest.mock import patch
 
 import grpc
@@ -387,6 +387,9 @@ class Counter:
         return {name: round(value, 2 if value < 1000 else 0) for name, value in found.items()}
 
 
+_C = TypeVar("_C", bound=Counter)
+
+
 def calls_of(part: str) -> int:
     """The played calls that stand behind the counts of a part: the background works for both ways of play."""
     return PLAYERS * WAVES * RUNS * (2 if part == "background" else 1)
@@ -398,7 +401,7 @@ async def _until(is_done: Callable[[], bool]) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-async def count(config: Config) -> Counter:
+async def count(config: Config, kind: type[_C]) -> _C:
     """Serve the home, play, count."""
     opened: list[Store] = []
 
@@ -417,7 +420,7 @@ async def count(config: Config) -> Counter:
         try:
             (store,) = opened
             assert isinstance(store, SqliteStore)  # noqa: S101
-            counter = Counter(server, store, clock, certificate, log)
+            counter = kind(server, store, clock, certificate, log)
             await counter.prepare()
             for run in range(WARM_UP + RUNS):
                 for way in ("unary", "stream"):
@@ -428,12 +431,12 @@ async def count(config: Config) -> Counter:
     return counter
 
 
-def measure(home: Path) -> Counter:
-    """Count in a new home, on the loop that a server has."""
+def measure(home: Path, kind: type[_C]) -> _C:
+    """Count in a new home, on the loop that a server has, by this kind of counter."""
     make_home(home)
     config = load_config(home, {"listen": "127.0.0.1:0", "party_messages_per_s": 1_000_000})
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(count(config))
+        return runner.run(count(config, kind))
 
 
 def python_version() -> str:
@@ -468,7 +471,7 @@ def main() -> int:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="counted-", dir=arguments.folder) as folder:
-        counter = measure(Path(folder) / "home")
+        counter = measure(Path(folder) / "home", Counter)
     figures, kept = counter.figures(), kept_figures()
     before = kept.get(python_version(), {})
     print(f"{'a call':28} {'now':>10} {'kept':>10}")
