@@ -687,7 +687,8 @@ class Verifier:
         )
         before, since = reported.body.get("previous_boot", {}).get("instance"), reported.body["time"]
         if before in self.instances:  # the same process under another key signs what the boot before had begun to write
-            since = min(self.instances[before].since, since) if self.instances[before].followed else since
+            one = self.instances[before]
+            since = min(one.since, since) if one.followed or not (self.whole or one.end is not None) else since
         elif before and not self.whole:
             since = ""
         self.instances[name].since = since

@@ -120,7 +120,8 @@ class Instances:
         former = self._known.get(body["previous_boot"]["instance"])
         if former is None:
             return str(body["time"]) if self._scope.is_whole else ""
-        return min(former.since, str(body["time"])) if former.is_followed else str(body["time"])
+        may_follow = former.is_followed or not (self._scope.is_whole or former.has_ended)  # a cut may lack the end
+        return min(former.since, str(body["time"])) if may_follow else str(body["time"])
 
     def verify_number(self, statement: Statement) -> None:
         """Check 6, and that nothing follows an end (21). The instance is known: its key came from its start."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
+from rgs.core.times import format_time
 from tests.support.records.factory import RecordFactory
 from tests.support.records.lies import add, lie_at, put
 from tests.support.records.lying import two_instances
@@ -44,6 +45,42 @@ def test_what_a_process_has_written_under_its_former_key_the_next_one_signs() ->
     """A process that changes its keys goes on; one that stops does not."""
     assert replay_lines(turned()).failures == []
     assert "before its key" in words(replay_lines(turned("SHUTDOWN")))[0]
+
+
+def cut_of(factory: RecordFactory, *, ends: bool) -> list[bytes]:
+    """The lines of both instances behind a scope, with or without the end of the first one."""
+    bodies = [parse_statement(parse_envelope(parse_line(line).envelope))[1] for line in factory.lines]
+    (end,) = [at for at, body in enumerate(bodies) if body["instance"] == "rgs-1" and body["kind"] == "instance_end"]
+    last = int(bodies[end]["statement_no"]) - (not ends)
+    ranges = [{"first": "1", "instance": "rgs-1", "last": str(last)}]
+    ranges.append({"first": "1", "instance": "rgs-2", "last": bodies[-1]["statement_no"]})
+    return [factory.scope(instances=ranges), *(line for at, line in enumerate(factory.lines) if ends or at != end)]
+
+
+@pytest.mark.parametrize(("reason", "ends", "refused"), [
+    ("KEYS_CHANGED", True, False), ("KEYS_CHANGED", False, False), ("SHUTDOWN", True, True), ("SHUTDOWN", False, False),
+])  # fmt: skip
+def test_a_cut_without_the_end_before_cannot_tell_that_the_process_stopped(
+    reason: str, *, ends: bool, refused: bool
+) -> None:
+    factory = turned(reason)
+    found = words(replay_lines(factory, cut_of(factory, ends=ends)))
+    assert any("before its key" in one for one in found) == refused
+    assert found == [] or refused
+
+
+@pytest.mark.parametrize(("by_ms", "refused"), [(0, False), (-1, True)])
+def test_nothing_is_older_than_the_first_process_in_a_cut_either(by_ms: int, *, refused: bool) -> None:
+    factory = RecordFactory("cut")
+    one = factory.start("rgs-1")
+    began_ms = factory.clock_ms
+    factory.numbered(one, "instance_end", {"last_draw_no": "0", "reason": "KEYS_CHANGED"})
+    two = factory.start("rgs-2", boot_no=2, previous_boot=factory.boot(one))
+    factory.event(two, "LARGE_WIN", time=format_time(began_ms + by_ms))
+    factory.end(two)
+    found = words(replay_lines(factory, cut_of(factory, ends=False)))
+    assert any("before its key" in one for one in found) == refused
+    assert found == [] or refused
 
 
 def test_an_instance_that_declares_itself_lost_is_named_so() -> None:
