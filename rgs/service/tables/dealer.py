@@ -11,6 +11,7 @@ and no window ends. A table whose round cannot be drawn (a guard is closed, the 
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 from typing import Final
 from weakref import WeakValueDictionary
@@ -110,7 +111,8 @@ class Dealer:
         else:
             if task is not None:
                 self._ended(table_id)
-            self._under_way[table_id] = asyncio.create_task(self._look(table_id))
+            # For everybody at the table: not in the trace of whoever called.
+            self._under_way[table_id] = asyncio.create_task(self._look(table_id), context=Context())
 
     async def _look(self, table_id: str) -> None:
         self._again.add(table_id)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
@@ -259,7 +260,8 @@ class Feed:
     def _refresh_soon(self, topic: _Topic, version: int) -> None:
         topic.is_stale, topic.wanted = True, version
         if topic.task is None:
-            topic.task = asyncio.create_task(self._refresh(topic))
+            # For all who watch: not in the trace of whoever moved the table.
+            topic.task = asyncio.create_task(self._refresh(topic), context=Context())
 
     async def _refresh(self, topic: _Topic) -> None:
         """Read and deliver the view until nothing has moved meanwhile. A failure is left to the next `scan`."""
