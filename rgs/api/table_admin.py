@@ -54,10 +54,21 @@ def _rounds(tables: TableAdmin) -> Methods:
 
     async def void_table_round(caller: Caller, message: pb.VoidTableRoundRequest) -> bytes:
         round_id = check_ulid(message.round_id, "round_id")
-        approved, statement = await tables.void(
-            caller, message.request_id, _table_of(message), round_id, message.reason, dry_run=message.dry_run
-        )
-        return pb.VoidTableRoundResponse(approved=approved, statement=statement).SerializeToString()
+        table_id, dry_run = _table_of(message), message.dry_run
+        order = (caller, message.request_id, table_id, round_id, message.reason)
+        approved, statement = await tables.void(*order, dry_run=dry_run)
+        answer = pb.VoidTableRoundResponse(approved=approved, statement=statement)
+        if dry_run:
+            stakes = await tables.stakes(table_id, round_id)
+            answer.seats, answer.staked_minor, answer.currency = stakes.seats, stakes.staked_minor, stakes.currency
+            for one in stakes.listed:
+                answer.stakes.add(
+                    seat_no=one.seat_no,
+                    session_id=one.session_id,
+                    operator=one.operator,
+                    staked_minor=one.staked_minor,
+                )
+        return answer.SerializeToString()
 
     return {
         "PauseTable": Unary(pb.PauseTableRequest, pause_table),

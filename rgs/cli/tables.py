@@ -17,6 +17,7 @@ import typer
 
 from rgs.cli.connection import with_client
 from rgs.cli.options import HOME, DryRun, HomeOption, grouped, new_app, note
+from rgs.core.amounts import format_money
 from rgs.core.errors import FormatError
 from rgs.core.rulesets import canonical_form, hash_of, parse_document
 from rgs.core.statements import leaf_hash
@@ -197,9 +198,11 @@ def void(
         )
         answer = client.call(client.table_admin.VoidTableRound, request)
         if dry_run:
-            done = f"round {round} would be {'void' if answer.approved else 'proposed to be void'}"
-        else:
-            done = f"round {round} is void" if answer.approved else f"proposed: round {round} waits for another admin"
+            print(f"round {round} would be {'void' if answer.approved else 'proposed to be void'}")
+            _print_stakes(answer)
+            note("dry run: nothing was changed")
+            return
+        done = f"round {round} is void" if answer.approved else f"proposed: round {round} waits for another admin"
         _done(done, answer.statement)
 
     return _with_client(connection, ask)
@@ -286,10 +289,19 @@ def _with_client(connection: Connection, ask: Callable[[Client], None]) -> int:
 
 def _done(what: str, statement: bytes) -> None:
     print(textwrap.fill(what, LINE_MAX, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
-    if statement:
-        print(f"  statement {leaf_hash(statement).hex()}")
-    else:
-        note("dry run: nothing was changed")
+    print(f"  statement {leaf_hash(statement).hex()}")
+
+
+def _print_stakes(answer: pb.VoidTableRoundResponse) -> None:
+    """What would come back to whom, in minor units."""
+    total = format_money(answer.staked_minor, answer.currency)
+    seats = "1 seat gets" if answer.seats == 1 else f"{answer.seats} seats get"
+    print(f"  {seats} back {answer.staked_minor} minor units of {answer.currency} ({total})")
+    for one in answer.stakes:
+        seat = f"seat {one.seat_no}" if one.seat_no else "a seat without number"
+        print(f"  {seat}: {one.staked_minor} to session {one.session_id}\n    of {one.operator}")
+    if answer.seats > len(answer.stakes):
+        print(f"  and {answer.seats - len(answer.stakes)} more")
 
 
 def _row(entry: pb.TableEntry) -> tuple[str, ...]:

@@ -1427,23 +1427,68 @@ class VoidTableRoundResponse(_message.Message):
 
     APPROVED_FIELD_NUMBER: _builtins.int
     STATEMENT_FIELD_NUMBER: _builtins.int
+    SEATS_FIELD_NUMBER: _builtins.int
+    STAKED_MINOR_FIELD_NUMBER: _builtins.int
+    CURRENCY_FIELD_NUMBER: _builtins.int
+    STAKES_FIELD_NUMBER: _builtins.int
     approved: _builtins.bool
     """Whether the round is void now; else the call was the proposal. Of a dry run: what it would be."""
     statement: _builtins.bytes
     """The event of the proposal, or the table_final."""
+    seats: _builtins.int
+    """Of a dry run: how many seats get their stakes back, what that is in all, and the first 1,000 of them."""
+    staked_minor: _builtins.int
+    currency: _builtins.str
+    @_builtins.property
+    def stakes(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatStake]: ...
     def __init__(
         self,
         *,
         approved: _builtins.bool = ...,
         statement: _builtins.bytes = ...,
+        seats: _builtins.int = ...,
+        staked_minor: _builtins.int = ...,
+        currency: _builtins.str = ...,
+        stakes: _abc.Iterable[Global___SeatStake] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "statement", b"statement"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "currency", b"currency", "seats", b"seats", "staked_minor", b"staked_minor", "stakes", b"stakes", "statement", b"statement"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VoidTableRoundResponse: _TypeAlias = VoidTableRoundResponse  # noqa: Y015
+
+@_typing.final
+class SeatStake(_message.Message):
+    """What a seat gets back if the round is made void as it stands."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_NO_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
+    STAKED_MINOR_FIELD_NUMBER: _builtins.int
+    seat_no: _builtins.int
+    """0 before the bets are cut."""
+    session_id: _builtins.str
+    operator: _builtins.str
+    staked_minor: _builtins.int
+    def __init__(
+        self,
+        *,
+        seat_no: _builtins.int = ...,
+        session_id: _builtins.str = ...,
+        operator: _builtins.str = ...,
+        staked_minor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operator", b"operator", "seat_no", b"seat_no", "session_id", b"session_id", "staked_minor", b"staked_minor"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatStake: _TypeAlias = SeatStake  # noqa: Y015
 
 @_typing.final
 class BarPlayerRequest(_message.Message):

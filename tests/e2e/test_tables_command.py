@@ -182,11 +182,15 @@ def test_a_malfunction_and_a_void_by_two(served: Served, tmp_path: Path) -> None
         assert ordered(served, "resume", "sala-3", "--reason", "LIGHT").startswith("sala-3 goes on\n")
         ordered(served, "pause", "sala-3", "--malfunction", "NO_LIGHT")
         order = ("void", "sala-3", "--round", round_id, "--reason", "NO_LIGHT")
-        assert tables(served, *order, "--dry-run").stdout == f"round {round_id} would be proposed to be void\n"
+        stakes = "  1 seat gets back 200 minor units of EUR (2.00 EUR)\n"
+        stakes += f"  seat 1: 200 to session {session_id}\n    of demo-operator\n"
+        tried = tables(served, *order, "--dry-run")
+        assert tried.stdout == f"round {round_id} would be proposed to be void\n{stakes}"
         assert ordered(served, *order).startswith("proposed: ")
         refused(served, *order, reason="SECOND_ADMIN_NEEDED")
         tried = tables(served, *order, "--party", "second-admin", "--dry-run")
-        assert (tried.stdout, tried.stderr) == (f"round {round_id} would be void\n", "dry run: nothing was changed\n")
+        assert tried.stdout == f"round {round_id} would be void\n{stakes}"
+        assert tried.stderr == "dry run: nothing was changed\n"
         said = ordered(served, *order, "--party", "second-admin")
         assert said.startswith(f"round {round_id} is void\n")
 

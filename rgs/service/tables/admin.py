@@ -40,6 +40,7 @@ from rgs.service.tables.lobby import Lobby, boxes_of
 from rgs.service.tables.places import TableOrders, admin_order, raised
 from rgs.service.tables.rounds import TableRounds
 from rgs.service.tables.seat_rounds import PAGE, returned_bets
+from rgs.service.tables.stakes import Stakes, stakes_of
 from rgs.store.changes import Change, Draft, SessionRaceError, TableGuard, VoidProposal, VoidProposalEnd
 from rgs.store.table_records import TableConfigKept
 
@@ -264,8 +265,8 @@ class TableAdmin(TableOrders):
     ) -> tuple[bool, bytes]:
         """The first admin's call proposes, another one's approves: then the paused round is void.
 
-        Returns whether it is, and the event of the proposal or the `table_final`. A dry run makes the same change and
-        does not commit it.
+        Returns whether it is, and the event of the proposal or the `table_final`. A dry run verifies the same and
+        changes nothing; `stakes` then says what would come back.
 
         The dealer then gives every stake back. TableStateError outside a round, and after its last window.
         """
@@ -282,6 +283,12 @@ class TableAdmin(TableOrders):
 
         reply = await self.done(order, partial(self._voided, order, table_id, round_id, reason), log)
         return reply.body == _VOID, reply.envelope
+
+    async def stakes(self, table_id: str, round_id: str) -> Stakes:
+        """What a void of the paused round gives back now."""
+        row, _ = await self._paused(table_id, round_id)
+        config, round_ = await self.configs.of(row.config), await self.rounds.decks.round_of(round_id)
+        return await stakes_of(self.store, round_, config.currency)
 
     async def _voided(
         self, order: Order, table_id: str, round_id: str, reason: str, *, dry_run: bool = False
@@ -306,6 +313,8 @@ class TableAdmin(TableOrders):
                 value=reason,
             )
         now_ms = max(now_ms, proposal.time_ms)
+        if dry_run:  # `void_change` signs the openings that are missing
+            return Change(answer=order.answer(now_ms, _VOID))
         void = Void(reason, row.table.malfunction, ((proposal.party, proposal.time_ms), (party, now_ms)))
         change = await self.rounds.void_change(row, void, now_ms, is_lost=reason == DECK_UNRECOVERABLE)
         lines = self.dealer.lines(await self.configs.of(row.config), Step.VOID, now_ms)

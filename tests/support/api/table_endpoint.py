@@ -27,11 +27,12 @@ from rgs.node.pki import Issued, fingerprint_of, issue_client
 from rgs.node.tls_identity import read_certificate
 from rgs.service.callers import Caller, Reply, Role
 from rgs.service.tables.feed import Feed
+from rgs.service.tables.stakes import SeatStake, Stakes
 from rgs.store.interface import PartyRow
 from rgs.v1 import table_pb2
 from rgs.v1.table_pb2_grpc import TableAdminServiceStub, TableServiceStub
 from tests.support.api.harness import AllowList, authority, channel_of, entropy, server_certificate
-from tests.support.api.tables import TABLE, Hall, chat_message
+from tests.support.api.tables import TABLE, Hall, chat_message, session_id
 from tests.support.api.views import ENCODER, START_MS
 from tests.support.clocks import ShiftedClock
 from tests.support.service.harness import ServiceHarness
@@ -110,6 +111,10 @@ class Doubles:
         self._note(method, caller, (*given, *named.values()))
         return {"configure": (entry(), STATEMENT), "void": (True, STATEMENT)}.get(method, STATEMENT)
 
+    async def stakes(self, _table_id: str, _round_id: str) -> Stakes:
+        """Of `TableAdmin`."""
+        return Stakes("EUR", 2, 700, (SeatStake(1, session_id(1), "op1", 500), SeatStake(2, session_id(2), "op2", 200)))
+
     def _note(self, method: str, caller: Caller, given: Any) -> None:
         self.calls.append((method, caller, given))
         if self.refusal is not None:
@@ -174,7 +179,7 @@ async def tabled(*, grace_s: float = 5, limits: PartyLimits = PartyLimits()) -> 
         "lobby": _Named(list=doubles.tables, changes=doubles.changes),
         "chat": _Named(say=doubles.say, list=doubles.messages),
     }
-    ordered: Any = _Named(**{name: partial(doubles.order, name) for name in orders})
+    ordered: Any = _Named(**{name: partial(doubles.order, name) for name in orders}, stakes=doubles.stakes)
     methods = {
         table.SERVICE: table.table_methods(**services, feed=hall.feed, encoder=ENCODER),
         table_admin.SERVICE: table_admin.table_admin_methods(ordered),

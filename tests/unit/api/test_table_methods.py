@@ -112,8 +112,12 @@ async def test_what_admins_order() -> None:
         assert (configured.table.table, configured.table.boxes) == (entry().config.id, 7)
         assert (await served.admin().VoidTableRound(ORDERED[5][0])).approved
         served.doubles.calls.clear()
-        await served.admin().VoidTableRound(pb.VoidTableRoundRequest(table=TABLE, round_id=ROUND_ID, dry_run=True))
+        dry_run = pb.VoidTableRoundRequest(table=TABLE, round_id=ROUND_ID, dry_run=True)
+        tried = await served.admin().VoidTableRound(dry_run)
         assert came(served)[2] == ("", TABLE, ROUND_ID, "", True)
+        assert (tried.seats, tried.staked_minor, tried.currency) == (2, 700, "EUR")
+        listed = [(one.seat_no, one.session_id, one.operator, one.staked_minor) for one in tried.stakes]
+        assert listed == [(1, session_id(1), "op1", 500), (2, session_id(2), "op2", 200)]
         # An operator may bar players, and nothing else.
         await served.admin("op1").BarPlayer(ORDERED[6][0])
         assert came(served)[:2] == ("bar", "op1")
