@@ -1,5 +1,6 @@
-"""What was written down before a change of keys and is signed after it is older than the instance that signs it. It
-replays all the same, in the whole file and in every cut of it, whose reader may not see that the keys changed.
+"""What was written down before a change of keys and is signed after it is older than the instance that signs it; so is
+all that follows when the clock is set back. It replays all the same, in the whole file and in every cut of it, whose
+reader may not see that the keys changed or the clock was set.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rgs.store.sqlite.store import SqliteReads, SqliteStore, connect
 from tests.support.clocks import NOW_MS
 from tests.support.service.harness import NODE_KEY, ROOT_KEY, ServiceHarness, key_bundle, open_harness, read_statement
 from tests.support.service.player import Player
+from tests.unit.service.admin.test_health_monitor import clearing
 from tests.verifier import independent_verifier
 
 ONE, TWO = "node-1-b1-w0", "node-1-b2-w0"
@@ -78,10 +80,10 @@ async def exported(folder: Path, out: Path, instances: list[str], sessions: list
     return [read_statement(line.envelope) for line in lines]
 
 
-def before_their_instance(bodies: list[dict[str, Any]]) -> set[str]:
-    """What is dated before the start of the instance that signed it: the kinds, of events the codes."""
-    start = next(body["time"] for body in bodies if body["kind"] == "instance_start" and body["instance"] == TWO)
-    late = [body for body in bodies if body.get("instance") == TWO and body["time"] < start]
+def before_its_start(bodies: list[dict[str, Any]], instance: str) -> set[str]:
+    """What an instance has signed that is dated before its start: the kinds, of events the codes."""
+    start = next(body["time"] for body in bodies if body["kind"] == "instance_start" and body["instance"] == instance)
+    late = [body for body in bodies if body.get("instance") == instance and body["time"] < start]
     return {body.get("code", body["kind"]) for body in late}
 
 
@@ -105,10 +107,35 @@ async def test_what_is_older_than_its_instance_replays(
     late: set[str],
 ) -> None:
     session_id = await turned(tmp_path, monkeypatch)
-    export, keys = tmp_path / "export.jsonl", tmp_path / "keys.json"
-    bodies = await exported(tmp_path, export, instances, [session_id] if of_session else [])
+    assert await replayed(tmp_path, instances, [session_id] if of_session else [], capsys, TWO) == late
+
+
+@pytest.mark.parametrize(("instances", "of_session"), [([], False), ([ONE], False), ([], True), ([ONE], True)])
+async def test_what_follows_a_clock_that_was_set_back_replays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], instances: list[str], of_session: bool
+) -> None:
+    async with open_harness(tmp_path) as harness:
+        await harness.let_in("admin-1")
+        harness.clock.jump(-86_400_000)
+        await harness.services.monitor.poll()
+        await harness.services.admin.clear_guard(clearing("clock"), "clock", "TIME_SERVER_MENDED")
+        anna = Player(harness)
+        await anna.sit()
+        await anna.play()
+        await anna.leave()
+        await harness.settle()
+    late = await replayed(tmp_path, instances, [anna.session_id] if of_session else [], capsys, ONE)
+    assert late >= {"session_open", "purchase", "round_opening", "round_final", "session_close"}
+
+
+async def replayed(
+    folder: Path, instances: list[str], sessions: list[str], capsys: pytest.CaptureFixture[str], instance: str
+) -> set[str]:
+    """Export and replay it, without a failure in either verifier; what is dated before the start of the instance."""
+    export, keys = folder / "export.jsonl", folder / "keys.json"
+    bodies = await exported(folder, export, instances, sessions)
     keys.write_bytes(key_bundle())
-    assert before_their_instance(bodies) == late
     for main in (certify.main, independent_verifier.main):
         status = main([str(export), "--keys", str(keys), "--root", ROOT_KEY.keyid])
         assert status == 0, capsys.readouterr().out
+    return before_its_start(bodies, instance)

@@ -691,6 +691,9 @@ class Verifier:
             since = min(one.since, since) if one.followed or not (self.whole or one.end is not None) else since
         elif before and not self.whole:
             since = ""
+        ranges = self.ranges["instance"].get(name, [])
+        if not self.whole and (self.ranges["session_id"] or len(ranges) != 1 or ranges[0][0] != 1):
+            since = ""  # a TIME_JUMP may have been left out
         self.instances[name].since = since
         self.passes("", self.keys.add, "instance", reported.body | {"time": since}, name, reported.keyid)
 

@@ -111,10 +111,13 @@ class Instances:
     def since(self, body: dict[str, Any]) -> str:
         """The earliest date of what the instance of this instance_start signs: the start of its process. After a change
         of keys the next boot signs what the one before had begun. Its own start is earlier if the clock was set back.
+        Empty where a cut may have left out the boot before or a TIME_JUMP.
         """
         return self._known[body["instance"]].since
 
     def _since(self, body: dict[str, Any]) -> str:
+        if not self._scope.shows_beginning(body["instance"]):
+            return ""
         if "previous_boot" not in body:
             return str(body["time"])
         former = self._known.get(body["previous_boot"]["instance"])

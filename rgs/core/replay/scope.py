@@ -48,6 +48,11 @@ class Scope:
                 )
             ranges.append(found)
 
+    def shows_beginning(self, instance: str) -> bool:
+        """Whether all statements of an instance up to any that is here are here too."""
+        ranges = self.instances.get(instance, [])
+        return self.is_whole or (not self.sessions and [found.first for found in ranges] == [1])
+
     def names(self, body: dict[str, Any]) -> bool:
         """Whether some range holds this numbered statement."""
         return _holds(self.instances.get(body["instance"], []), int(body["statement_no"])) or (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from rgs.core.statements import parse_envelope, parse_line, parse_statement
 from rgs.core.times import format_time
+from tests.support.records.cutting import cut_session, sessions_of
 from tests.support.records.factory import RecordFactory
 from tests.support.records.lies import add, lie_at, put
 from tests.support.records.lying import two_instances
-from tests.support.records.planted_ids import turned
-from tests.support.records.replaying import replay_lines, words
+from tests.support.records.planted_ids import clock_set_back, turned, turned_after_set_back
+from tests.support.records.replaying import replay_file, replay_lines, words
 
 
 def in_flight(count: int) -> RecordFactory:
@@ -81,6 +84,31 @@ def test_nothing_is_older_than_the_first_process_in_a_cut_either(by_ms: int, *, 
     found = words(replay_lines(factory, cut_of(factory, ends=False)))
     assert any("before its key" in one for one in found) == refused
     assert found == [] or refused
+
+
+@pytest.mark.parametrize(("ranges", "sessions", "refused"), [
+    ([("1", "9")], False, True), ([("1", "4"), ("5", "9")], False, False), ([("2", "9")], False, False),
+    ([], True, False), ([("1", "9")], True, False),
+])  # fmt: skip
+def test_a_cut_that_may_leave_out_a_time_jump_says_nothing_of_dates(
+    ranges: list[tuple[str, str]], *, sessions: bool, refused: bool
+) -> None:
+    """The clock was set back behind the start, and no TIME_JUMP is in the file."""
+    factory = clock_set_back(is_reported=False)
+    session, last = next(sessions_of(factory))
+    links = [{"first": "1", "last": str(last), "session_id": session}] if sessions else []
+    scope = factory.scope([{"first": first, "instance": "rgs-1", "last": last} for first, last in ranges], links)
+    found = words(replay_lines(factory, [scope, *factory.lines]))
+    assert any("before its key" in one for one in found) == refused
+
+
+@pytest.mark.parametrize("build", [clock_set_back, turned, turned_after_set_back])
+def test_each_session_of_a_process_whose_clock_was_set_replays_by_itself(build: Callable[[], RecordFactory]) -> None:
+    factory = build()
+    for session, last in sessions_of(factory):
+        verdict = replay_file(cut_session(factory, session, (1, last)), factory.keys())
+        assert words(verdict) == []
+        assert verdict.rounds[0] > 0
 
 
 def test_an_instance_that_declares_itself_lost_is_named_so() -> None:
