@@ -59,7 +59,7 @@ def home_over(home: Path, address: PostgresAddress) -> Config:
     return load_config(home)
 
 
-class Told:
+class Reported:
     """Rounds, and what the server says of each: it must never say anything else."""
 
     def __init__(self) -> None:
@@ -92,21 +92,21 @@ async def said_of(client: ApiClient, round_id: str) -> tuple[bytes, ...]:
     return (record.SerializeToString(deterministic=True), *(row.envelope for row in listed.statements))
 
 
-async def play(service: Service, number: int, told: Told, done: asyncio.Event, opened: AsyncExitStack) -> None:
+async def play(service: Service, number: int, reported: Reported, done: asyncio.Event, opened: AsyncExitStack) -> None:
     """One session after the other."""
     channel = await opened.enter_async_context(service.channel())
     sessions = 0
     while not done.is_set():
         player = ApiClient(channel, f"player-{number}-{sessions}")
-        await told.add(player, await play_and_close(player))
+        await reported.add(player, await play_and_close(player))
         sessions += 1
 
 
-async def read(service: Service, told: Told, done: asyncio.Event, opened: AsyncExitStack) -> None:
+async def read(service: Service, reported: Reported, done: asyncio.Event, opened: AsyncExitStack) -> None:
     client = ApiClient(await opened.enter_async_context(service.channel()))
     while not done.is_set():
-        for session_id in list(told.sessions):
-            await told.verify(client, session_id)
+        for session_id in list(reported.sessions):
+            await reported.verify(client, session_id)
 
 
 async def archived(config: Config) -> int:
@@ -132,33 +132,33 @@ async def all_ended(tasks: list[asyncio.Task[Any]]) -> None:
 async def test_the_archive_moves_while_two_processes_play(
     tmp_path: Path, config: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, done, moved = Told(), asyncio.Event(), 0
+    reported, done, moved = Reported(), asyncio.Event(), 0
     with served_by_workers(config, tmp_path / "said.txt", WORKERS) as service:
         await service.until_serving(WORKERS)
         async with AsyncExitStack() as opened:
             channel = await opened.enter_async_context(service.channel())
             for number in range(OLD_SESSIONS):
                 player = ApiClient(channel, f"old-{number}")
-                await told.add(player, await play_and_close(player))
-            old = list(told.sessions)
-            crowd = [asyncio.create_task(play(service, number, told, done, opened)) for number in range(PLAYERS)]
-            crowd += [asyncio.create_task(read(service, told, done, opened)) for _ in range(READERS)]
+                await reported.add(player, await play_and_close(player))
+            old = list(reported.sessions)
+            crowd = [asyncio.create_task(play(service, number, reported, done, opened)) for number in range(PLAYERS)]
+            crowd += [asyncio.create_task(read(service, reported, done, opened)) for _ in range(READERS)]
             runs = 0
             while runs < RUNS and not any(task.done() for task in crowd):
                 now_moved = await archived(config)
                 moved, runs = moved + now_moved, runs + bool(now_moved)
             done.set()
             await all_ended(crowd)
-            during = len(told.sessions)
+            during = len(reported.sessions)
             client = ApiClient(channel)
-            for session_id in told.sessions:
-                await told.verify(client, session_id)
+            for session_id in reported.sessions:
+                await reported.verify(client, session_id)
         service.process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(service.process.wait, 30) == 0, service.log.read_text()
     assert during > OLD_SESSIONS + PLAYERS
     assert moved > OLD_SESSIONS * ROUNDS, "sessions that were closed meanwhile have moved, too"
     async with reading(config.store) as reads:
-        gone = [one for session in old for one in told.sessions[session] if await reads.round(one) is None]
+        gone = [one for session in old for one in reported.sessions[session] if await reads.round(one) is None]
     assert len(gone) >= (OLD_SESSIONS - 1) * ROUNDS
     assert config.archive is not None
     parts = [config.archive / name for name in part_names(config.archive)]
@@ -170,4 +170,4 @@ async def test_the_archive_moves_while_two_processes_play(
     await asyncio.to_thread(exported, config, tmp_path / "all.jsonl")
     capsys.readouterr()
     assert await asyncio.to_thread(replayed, config, tmp_path / "all.jsonl") == 0
-    assert f"{len(told.rounds)} rounds verified, 0 failed, ANCHORED" in capsys.readouterr().out
+    assert f"{len(reported.rounds)} rounds verified, 0 failed, ANCHORED" in capsys.readouterr().out
