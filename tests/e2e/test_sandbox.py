@@ -47,7 +47,8 @@ def test_its_folder_is_used_again(tmp_path: Path) -> None:
             assert left_open.funding == common_pb2.FUNDING_SEAMLESS
     ca = (folder / "home" / "tls" / "ca.pem").read_bytes()
     certificate = (folder / "home" / "tls" / "clients" / "seamless-operator.pem").read_bytes()
-    with sandbox(folder) as second:
+    everywhere = f"0.0.0.0:{free_address().rpartition(':')[2]}"  # as in a container
+    with sandbox(folder, "--listen", everywhere) as second:
         assert (folder / "home" / "tls" / "ca.pem").read_bytes() == ca
         assert (folder / "home" / "tls" / "clients" / "seamless-operator.pem").read_bytes() == certificate
         with second.client("seamless-operator") as client:

@@ -19,16 +19,22 @@ from rgs.node.config import load_config
 START_S: Final = 60
 _PAUSE_S: Final = 0.05
 _HOST: Final = "127.0.0.1"
+_EVERYWHERE: Final = ("0.0.0.0:", "[::]:")
 _HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
 class ServerProcess(Child):
-    """A server at `address`, a free one if none is given, for clients of this machine. `party` checks its health."""
+    """A server that listens at `listen`, a free address if none is given. `party` checks its health.
 
-    def __init__(self, home: Path, output: Path, party: str, address: str = "") -> None:
+    `address` is where clients of this machine reach it, under a name that its certificate has.
+    """
+
+    def __init__(self, home: Path, output: Path, party: str, listen: str = "") -> None:
         self._identity = ClientIdentity.of_party(load_config(home), party)
-        self.address = address or free_address()
-        super().__init__("the server", output, isolated_command("serve", "--home", str(home), "--listen", self.address))
+        listen = listen or free_address()
+        everywhere = listen.startswith(_EVERYWHERE)
+        self.address = f"localhost:{listen.rpartition(':')[2]}" if everywhere else listen
+        super().__init__("the server", output, isolated_command("serve", "--home", str(home), "--listen", listen))
 
     def await_serving(self) -> None:
         """Wait until its health is SERVING. UnavailableError if it ends before that, or takes too long."""
