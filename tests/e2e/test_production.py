@@ -3,8 +3,8 @@ backed up and restored, and a doctor who finds nothing.
 
 Skipped where PostgreSQL with TLS (Debian: postgresql-15) is not installed. RGS_TEST_POSTGRES_TLS names another folder
 of programs. Root runs it as `nobody`, who may read everything, because the interpreter may lie in root's own folders.
-It runs with the block `files`, and with the block `module` in its place where SoftHSM2 is installed. The block `nginx`
-is left out where nginx is not installed.
+It runs with the block `files`, and with the block `module` in its place where SoftHSM2 is installed. The blocks `nginx`
+and `caddy` are left out where that server is not installed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ PAGE = (ROOT / "docs" / "production.md").read_text("utf-8")
 BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OF_THE_MACHINE = {"CLOCK_NOT_KEPT", "DISK_LOW", "DISK_NOT_DURABLE"}
 """What a machine of tests may have, and the server's set-up cannot change."""
-PORTS = ("NODE1", "NODE2", "DB1", "DB2", "WITNESS", "WALLET", "REGULATOR", "METRICS1", "METRICS2", "PUBLISHED")
+PORTS = ("NODE1", "NODE2", "DB1", "DB2", "WITNESS", "WALLET", "REGULATOR", "METRICS1", "METRICS2", "PUBLISHED", "CADDY")
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+CADDY = shutil.which("caddy")
 PROMTOOL = shutil.which("promtool")
 RUN_S = 1800
 AS_NOBODY = (
@@ -70,7 +71,7 @@ class Site:
 
     def stop(self) -> None:
         """Stop what the page has started: servers first, then what they call, then the databases."""
-        names = ("nginx", "node1", "node2", "witness", "wallet", "regulator")
+        names = ("nginx", "caddy", "node1", "node2", "witness", "wallet", "regulator")
         for name in names:
             self.run(f"kill $(cat {name}.pid) && {WAIT.format(name)}; kill -9 $(cat {name}.pid)")
         for name in ("db2", "db1"):
@@ -120,7 +121,7 @@ def blocks() -> list[tuple[str, str]]:
 
 def test_the_page_has_its_blocks() -> None:
     names = [name for name, _ in blocks()]
-    assert all(names.count(name) == 1 for name in ("files", "module", "nginx", "doctor"))
+    assert all(names.count(name) == 1 for name in ("files", "module", "nginx", "caddy", "doctor"))
     assert names[-1] == "doctor"
     assert len(names) > 12
     assert UTIL is None or WHOLE or MODULE is None
@@ -145,7 +146,8 @@ def test_the_page_and_the_units_have_the_same_folders() -> None:
 def test_the_page_makes_a_server_for_real_money(site: Site, keys: str) -> None:
     if keys == "module" and not WHOLE:
         pytest.skip("SoftHSM2 is not installed (Debian: softhsm2)")
-    left_out = {"doctor", *({"files", "module"} - {keys}), *({"nginx"} if NGINX is None else ())}
+    missing = {name for name, program in (("nginx", NGINX), ("caddy", CADDY)) if program is None}
+    left_out = {"doctor", *({"files", "module"} - {keys}), *missing}
     script = "\n".join(text for name, text in blocks() if name not in left_out)
     done = site.run(script)
     texts = {path.name: path.read_text("utf-8", "replace")[-1500:] for path in site.folder.glob("*.log")}
