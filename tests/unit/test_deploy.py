@@ -391,14 +391,29 @@ def test_the_log_is_published_by_names_that_a_log_has() -> None:
         assert [path for path in hidden if any(one.match(path) for one in server)] == []
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
-def test_nginx_accepts_the_configuration(tmp_path: Path) -> None:
+def of_the_folder(name: str, folder: Path) -> str:
+    """A file of deploy/ with certificates of the folder, which are made."""
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-subj", "/CN=x", "-days", "1"]
     subprocess.run(
-        [*command, "-keyout", tmp_path / "log.key", "-out", tmp_path / "log.pem"], check=True, capture_output=True
+        [*command, "-keyout", folder / "log.key", "-out", folder / "log.pem"], check=True, capture_output=True
     )
-    shutil.copy(tmp_path / "log.pem", tmp_path / "auditors.pem")
-    server = re.sub(r"/var/lib/rgs/ca/", f"{tmp_path}/", (DEPLOY / "nginx.conf").read_text("utf-8"))
+    shutil.copy(folder / "log.pem", folder / "auditors.pem")
+    return re.sub(r"/var/lib/rgs/ca/", f"{folder}/", (DEPLOY / name).read_text("utf-8"))
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="caddy is not installed")
+def test_caddy_accepts_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "Caddyfile").write_text(of_the_folder("Caddyfile", tmp_path), "utf-8")
+    done = subprocess.run(
+        [shutil.which("caddy") or "", "validate", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile"],
+        capture_output=True, text=True, check=False, env={"HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_nginx_accepts_the_configuration(tmp_path: Path) -> None:
+    server = of_the_folder("nginx.conf", tmp_path)
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     folders = "".join(f"{one}_temp_path {tmp_path}/{one};\n" for one in kinds)
     whole = f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}{server}\n}}\n"
