@@ -106,7 +106,12 @@ class ClientIdentity:
 
 def address_of(config: Config) -> str:
     """The address at which a client on this machine reaches a node with these settings."""
-    host, _, port = config.listen.rpartition(":")
+    return reached_at(config.listen)
+
+
+def reached_at(listen: str) -> str:
+    """The address at which a client on this machine reaches a server that listens there."""
+    host, _, port = listen.rpartition(":")
     return f"{_ANY_ADDRESS.get(host, host)}:{port}"
 
 

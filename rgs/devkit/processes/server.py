@@ -11,7 +11,7 @@ from typing import Final
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-from rgs.devkit.client import ClientIdentity
+from rgs.devkit.client import ClientIdentity, reached_at
 from rgs.devkit.processes.child import Child
 from rgs.integrity.isolation import isolated_command
 from rgs.node.config import load_config
@@ -19,7 +19,6 @@ from rgs.node.config import load_config
 START_S: Final = 60
 _PAUSE_S: Final = 0.05
 _HOST: Final = "127.0.0.1"
-_EVERYWHERE: Final = ("0.0.0.0:", "[::]:")
 _HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
@@ -32,8 +31,7 @@ class ServerProcess(Child):
     def __init__(self, home: Path, output: Path, party: str, listen: str = "") -> None:
         self._identity = ClientIdentity.of_party(load_config(home), party)
         listen = listen or free_address()
-        everywhere = listen.startswith(_EVERYWHERE)
-        self.address = f"localhost:{listen.rpartition(':')[2]}" if everywhere else listen
+        self.address = reached_at(listen)
         super().__init__("the server", output, isolated_command("serve", "--home", str(home), "--listen", listen))
 
     def await_serving(self) -> None:
