@@ -17,7 +17,6 @@ from typing import Any, Final
 import grpc
 
 from rgs.api import health as health_service
-from rgs.api import reflection
 from rgs.api.calls import Calls, ClientStream, Duplex, Methods, ServerStream, Unary
 from rgs.api.health import Health
 from rgs.core.errors import InvalidFieldError
@@ -117,6 +116,8 @@ class Endpoint:
             self._add(service, handlers)
         self._add(health_service.SERVICE, self.health.handlers())
         if with_reflection:
+            from rgs.api import reflection  # noqa: PLC0415 - with what it needs a fiftieth of the start
+
             answering = reflection.handler([*services, health_service.SERVICE])
             for service in reflection.SERVICES:
                 self._add(service, {reflection.METHOD: answering})

@@ -9,6 +9,7 @@ pass by itself, and 3 one that lasts until somebody changes something.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import Final
@@ -29,7 +30,10 @@ def run(argv: list[str], manifest: Manifest) -> int:
     """Run one command line; returns the exit status. Known errors are printed, bugs are raised."""
     try:
         reader, arguments = (argv[0], argv[1:]) if argv[:1] in KEPT else ("app", argv)
-        status = part(f"rgs.cli.{reader}", "command line").command(arguments, manifest)
+        command = part(f"rgs.cli.{reader}", "command line").command
+        gc.freeze()  # what was imported stays: it is not looked through each time
+        gc.enable()  # the launcher has imported without it
+        status = command(arguments, manifest)
         sys.stdout.flush()
         return int(status)
     except BrokenPipeError:  # nobody reads our output any more

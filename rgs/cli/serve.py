@@ -8,6 +8,7 @@ locked, was loaded without being measured, or differs from `certified.json`; if 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,7 +84,10 @@ def _parser() -> PlainParser:
 
 def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: int = 0) -> int:
     with BoundedStderr() as stderr:  # it forks, so this comes before any thread
+        gc.disable()
         server = part("rgs.node.server", "server")
+        gc.freeze()
+        gc.enable()
         verify_isolated()
         verify_loaded()
         part("rgs.node.software_identity", "server").verify_certified(config.certified, manifest)

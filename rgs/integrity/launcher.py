@@ -18,6 +18,7 @@ This file and `rgs.__main__` are the ways in. Nothing else imports them, for the
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from dataclasses import replace
@@ -43,6 +44,7 @@ def main() -> int:
     is_kept = arguments[:1] in (["serve"], ["generator"])
     refused = 3 if is_kept else 1
     isolation, machine, *others = TOOLS
+    gc.disable()  # until `rgs.cli.run`: what imports make stays, and nobody has to look for cycles in it
     try:
         run_tool(isolation)
         from rgs.integrity.isolation import (  # noqa: PLC0415 - not before its bytes were run

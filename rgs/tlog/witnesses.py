@@ -10,10 +10,10 @@ Blocking: `rgs.tlog.cosigning` asks on threads of its own.
 from __future__ import annotations
 
 import hashlib
-import http.client
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -84,7 +84,7 @@ class Witnesses:
         for _ in range(REQUESTED_MAX):
             body = format_add_checkpoint(AddCheckpoint(old, tuple(prove(old, size)), note))
             status, kind, answer = self._send(party.url, "POST", "/add-checkpoint", body)
-            if status == http.client.OK:
+            if status == HTTPStatus.OK:
                 self.seen[name] = size
                 return self._cosignatures(name, note, answer)
             if status != STALE or kind != SIZE_TYPE:
@@ -106,7 +106,7 @@ class Witnesses:
         """
         path = f"/{hashlib.sha256(key.name.encode()).hexdigest()}/checkpoint"
         status, _, answer = self._send(self.parties[name].url, "GET", path, None)
-        if status != http.client.OK:
+        if status != HTTPStatus.OK:
             raise WitnessUnavailableError(f"witness {name} does not show its checkpoint: status {status}", witness=name)
         note = parse_note(answer)
         verify_note(note, [key])
@@ -116,6 +116,8 @@ class Witnesses:
         return checkpoint
 
     def _send(self, url: str, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
+        import http.client  # noqa: PLC0415 - a server starts without it, and most have no witness
+
         where = urlsplit(check_url(url))
         host = where.hostname or ""
         connection = (

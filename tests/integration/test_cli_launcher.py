@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -240,6 +241,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     configs: list[Config] = []
 
     def serve(config: Config, _manifest: Manifest, _stderr: object, **_: object) -> int:
+        assert gc.isenabled(), "only while it is imported nobody looks for cycles"
         configs.append(config)
         return 0
 
@@ -315,6 +317,16 @@ def test_serve_says_by_its_status_whether_another_start_can_help(
     # To any other command a refusal is a refusal.
     monkeypatch.setattr("rgs.cli.party.open_home", fail)
     assert cli.refused("party", "list", "--home", str(cli.home), status=1 if status == HOPELESS else status)
+
+
+def test_what_a_command_runs_is_collected_whatever_its_launcher_did(cli: Cli) -> None:
+    gc.disable()
+    try:
+        cli("--version")
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 # --- gRPC with what init made ---------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from typing import Final, Self
 from rgs.core.errors import InvalidFieldError
 from rgs.node.config import Config, is_loopback
 from rgs.node.files import read_whole
-from rgs.node.metrics.exposition import Joined, format_metrics
+from rgs.node.metrics.exposition import format_metrics
+from rgs.node.metrics.samples import Joined
 
 PATH: Final = "/metrics"
 REQUEST_BYTES_MAX: Final = 16 * 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -10,10 +10,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import CollectorRegistry
 
-from rgs.node.metrics.samples import Value
+from rgs.node.metrics.samples import Joined, Value
 from rgs.observe.catalogue import METRICS, Kind, Metric
-
-Joined = Mapping[str, Sequence[tuple[tuple[str, ...], Value]]]
 
 
 class _Samples:

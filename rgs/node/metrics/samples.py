@@ -7,7 +7,7 @@ histogram is [counts by bound, sum]. Names, labels and bounds are those of the c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ READ_S: Final = 4.0
 """A store that takes longer to be read counts as down in this scrape."""
 Value = float | tuple[tuple[int, ...], float]
 """A number, or the counts of a histogram by bound with their sum."""
+Joined = Mapping[str, Sequence[tuple[tuple[str, ...], Value]]]
+"""Name of a metric -> labels and value of each sample."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,15 @@ from typing import Final
 
 from rgs.core.errors import FormatError
 from rgs.node.files import FOLDER_MODE
-from rgs.node.metrics.exposition import Joined
-from rgs.node.metrics.samples import DOCUMENT_BYTES_MAX, READ_S, Scraped, format_document, joined, parse_document
+from rgs.node.metrics.samples import (
+    DOCUMENT_BYTES_MAX,
+    READ_S,
+    Joined,
+    Scraped,
+    format_document,
+    joined,
+    parse_document,
+)
 
 FOLDER: Final = "metrics"
 PROCESS, STORE = b"process\n", b"store\n"
