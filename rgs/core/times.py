@@ -34,7 +34,7 @@ def parse_time(text: str) -> int:
     1500
     """
     try:
-        moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+        moment = datetime.fromisoformat(text).replace(tzinfo=UTC)  # which takes other forms, too
         time_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
         if format_time(time_ms) == text:
             return time_ms

@@ -205,6 +205,7 @@ NO_TIMES = [
     *("2026-11-21T22:30:00.123", "2026-11-21T22:30:00.123z", "2026-11-21 22:30:00.123Z", "2026-11-21T22:30:00.123Z\n"),
     *("2026-02-29T00:00:00.000Z", "2026-11-21T24:00:00.000Z", "2026-11-21T22:30:60.000Z", "2026-13-01T00:00:00.000Z"),
     *("2026-1-21T22:30:00.123Z", "1969-12-31T23:59:59.999Z", "10000-01-01T00:00:00.000Z", "٢٠٢٦-11-21T22:30:00.123Z"),
+    *("20261121T223000.123Z", "2026-W47-6T22:30:00.123Z", "2026-11-21T22:30:00,123Z", "2026-11-21T22:30:00.123+00:00"),
 ]
 
 
@@ -219,7 +220,8 @@ def reported_by_the_library(text: str) -> int | None:
     if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text, re.ASCII) is None:
         return None
     try:
-        time_ms = (datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+        moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+        time_ms = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     except ValueError:
         return None
     return time_ms if time_ms >= 0 else None
