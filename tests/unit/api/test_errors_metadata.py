@@ -60,24 +60,28 @@ def sources() -> list[tuple[Path, ast.Module]]:
     return [(path, ast.parse(path.read_text("utf-8"))) for path in paths]
 
 
-def used() -> Iterator[tuple[str, str]]:
+@cache
+def used() -> list[tuple[str, str]]:
     """(key, place) of all metadata that is given to an error."""
-    for path, tree in sources():
-        for node in ast.walk(tree):
-            place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.Call):
-                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                for keyword in node.keywords if name in makers() and name != "__init__" else ():
-                    if keyword.arg is not None and keyword.arg not in makers()[name]:
-                        yield keyword.arg, place
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    if isinstance(target, ast.Subscript) and getattr(target.value, "attr", "") == "metadata":
-                        yield ast.literal_eval(target.slice), place
+    return [(key, f"{path.relative_to(ROOT)}:{line}") for path, tree in sources() for key, line in used_in(tree)]
+
+
+def used_in(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """(key, line)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            for keyword in node.keywords if name in makers() and name != "__init__" else ():
+                if keyword.arg is not None and keyword.arg not in makers()[name]:
+                    yield keyword.arg, node.lineno
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript) and getattr(target.value, "attr", "") == "metadata":
+                    yield ast.literal_eval(target.slice), node.lineno
 
 
 def test_every_key_of_every_error_stands_in_the_table() -> None:
-    found = list(used())
+    found = used()
     assert len(found) > 150, "the scan has gone blind"
     assert [f"{place}: {key}" for key, place in found if key not in METADATA] == []
 

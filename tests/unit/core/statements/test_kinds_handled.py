@@ -190,6 +190,8 @@ def kinds_of(match: ast.Match) -> frozenset[str]:
 
 def matches(source: str) -> list[ast.Match]:
     """The matches over kinds of statement: those that name two or more."""
+    if "match " not in source:
+        return []
     return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Match) and len(kinds_of(node)) > 1]
 
 
