@@ -1,4 +1,5 @@
-"""The disk's yardstick: how long a write of one page and its fdatasync take in the folder of the store.
+"""The disk: files put out of its cache; and its yardstick, how long a write of one page and its fdatasync take in the
+folder of the store.
 
 It overwrites pages of a file that has its full length, as SQLite's log does after a checkpoint: only the page itself
 has to reach the disk. Whether it has reached the disk by then is not checked.
@@ -33,3 +34,13 @@ def fdatasync_s(folder: Path, count: int = 200) -> float:
     finally:
         os.close(descriptor)
         path.unlink()
+
+
+def sync_and_forget(path: Path) -> None:
+    """Nothing of the file stays in the system's cache: what a server reads, it reads from the disk."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)

@@ -15,7 +15,6 @@ Refuses a store in use, and more than the disk is left with: `affordable`.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from bench.disk import sync_and_forget
 from bench.figures import BenchError
 
 ROUNDS_A_SESSION: Final = 100
@@ -36,7 +36,7 @@ BYTES_A_ROUND: Final = 12_000
 FREE_BYTES_MIN: Final = 20_000_000_000
 STORE_BYTES_MAX: Final = 25_000_000_000
 STEP_ROUNDS: Final = 20_000
-_INSTANCE: Final = "history-b1-w0"
+INSTANCE: Final = "history-b1-w0"
 _NUMBERS: Final = "WITH RECURSIVE g (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM g WHERE i + 1 < ?) "
 _SESSION: Final = f"printf('00S%023d', g.i / {ROUNDS_A_SESSION})"
 _PLAYER: Final = (
@@ -67,7 +67,7 @@ def fill(path: Path, rounds: int, open_sessions: int, end_ms: int, emit: Callabl
         ).fetchall()
         for name, _ in indexes:
             db.execute(f"DROP INDEX {name}")
-        _add_instance(db, rounds)
+        _add_instance(db)
         for first in range(0, rounds, STEP_ROUNDS):
             emit(f"filling: {first} of {rounds} rounds")
             db.execute("BEGIN")
@@ -78,7 +78,7 @@ def fill(path: Path, rounds: int, open_sessions: int, end_ms: int, emit: Callabl
             emit(f"filling: index {name}")
             db.execute(text)
         db.execute("PRAGMA journal_mode = WAL")
-    _sync_and_forget(path)
+    sync_and_forget(path)
 
 
 def _take_templates(db: sqlite3.Connection) -> None:
@@ -109,19 +109,17 @@ def _count(db: sqlite3.Connection, template: str) -> int:
     return int(db.execute(f"SELECT count(*) FROM t_{template}").fetchone()[0])  # noqa: S608
 
 
-def _add_instance(db: sqlite3.Connection, rounds: int) -> None:
+def _add_instance(db: sqlite3.Connection) -> None:
     db.execute(
         "INSERT INTO instances (instance, node, boot_no, worker, alive, statement_no, draw_no, start_ms, end_ms)"
-        " VALUES (?, 'history', 1, 0, 0, ?, ?, 1, 2)",
-        (_INSTANCE, 2 * rounds, rounds),
+        " VALUES (?, 'history', 1, 0, 0, 0, 0, 1, 2)",
+        (INSTANCE,),
     )
-    # Or the server would list the finals of all these rounds while it is measured.
-    db.execute("INSERT INTO finals_read (instance, statement_no, before_no) VALUES (?, ?, 0)", (_INSTANCE, 2 * rounds))
 
 
 def _add_rounds(db: sqlite3.Connection, first: int, last: int, from_ms: int, end_ms: int) -> None:
     start = f"{from_ms} + g.i * {ROUND_MS}"
-    common = {"session_id": _SESSION, "round_id": _ROUND, "instance": f"'{_INSTANCE}'"}
+    common = {"session_id": _SESSION, "round_id": _ROUND, "instance": f"'{INSTANCE}'"}
     of_round = {
         **common,
         "player": _PLAYER,
@@ -154,7 +152,7 @@ def _add_rounds(db: sqlite3.Connection, first: int, last: int, from_ms: int, end
         " GROUP BY 1, 2, 3, 4 ON CONFLICT (operator, day, player, game, currency) DO UPDATE SET"
         " rounds = rounds + excluded.rounds, staked_minor = staked_minor + excluded.staked_minor,"
         " returned_minor = returned_minor + excluded.returned_minor",
-        (_INSTANCE, first, last),
+        (INSTANCE, first, last),
     )
 
 
@@ -181,13 +179,3 @@ def _copy(db: sqlite3.Connection, table: str, template: str, other: Mapping[str,
         f" FROM g CROSS JOIN t_{template} t ON t.n = g.i % {_count(db, template)}",
         (first, last),
     )
-
-
-def _sync_and_forget(path: Path) -> None:
-    """Nothing of the file stays in the system's cache: what the server reads, it reads from the disk."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)

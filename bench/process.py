@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -17,8 +18,9 @@ from bench.figures import BenchError
 
 START_TIMEOUT_S: Final = 60.0
 REST_POLL_S: Final = 0.15
-REST_CPU_S: Final = 0.003
-"""A server that used less CPU between two looks, and has nothing queued, is at rest."""
+REST_CPU_S: Final = 0.006
+"""A server that used less CPU between two readings, and has nothing queued, is at rest. Over PostgreSQL it uses up to
+4 ms in that time with nothing to do."""
 REST_POLLS_MAX: Final = 800
 
 
@@ -33,6 +35,8 @@ class Reading:
     rss_bytes: int = 0
     tree_cpu_s: float = 0.0
     """Of the process and its children."""
+    threads: Mapping[str, str] = field(default_factory=dict)
+    """The names of Python's threads, by their numbers in the system."""
 
     def __sub__(self, before: Reading) -> Reading:
         return Reading(
@@ -52,10 +56,12 @@ class Subject:
         self.echo_address = ""
 
     @classmethod
-    async def start(cls, home: Path) -> Self:
-        """Serve a home. BenchError if the process does not come up."""
+    async def start(cls, home: Path, *, streams_max: int = 0) -> Self:
+        """Serve a home. BenchError if the process does not come up. `streams_max` lifts the server's own limits of open
+        streams; 0 leaves them.
+        """
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bench.subject", str(home),
+            sys.executable, "-m", "bench.subject", str(home), str(streams_max),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         subject = cls(process)
@@ -74,14 +80,11 @@ class Subject:
 
     async def read(self) -> Reading:
         """The counts now."""
-        if self._process.stdin is None:
-            raise BenchError("the server under test has no control pipe")
-        self._process.stdin.write(b"read\n")
-        return Reading(**await self._line())
+        return await self._ask(b"read\n")
 
     async def rest(self) -> Reading:
         """The counts once the server is at rest."""
-        before = await self.read()
+        before = await self._ask(b"look\n")
         for _ in range(REST_POLLS_MAX):
             await asyncio.sleep(REST_POLL_S)
             now = await self.read()
@@ -99,6 +102,12 @@ class Subject:
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
+
+    async def _ask(self, line: bytes) -> Reading:
+        if self._process.stdin is None:
+            raise BenchError("the server under test has no control pipe")
+        self._process.stdin.write(line)
+        return Reading(**await self._line())
 
     async def _line(self) -> dict[str, Any]:
         if self._process.stdout is None:

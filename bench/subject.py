@@ -1,21 +1,22 @@
-"""The server under test: `python -m bench.subject HOME` serves a home, and the yardsticks beside it, until its input
-ends.
+"""The server under test: `python -m bench.subject HOME STREAMS` serves a home, and the yardsticks beside it, until its
+input ends.
 
 The server runs as under `rgs serve`: same loop, log with its line for each call, settings and collector. The yardsticks
 are a second gRPC server on the same event loop, with the same credentials and options: an empty echo and an echo of our
 message sizes, without our code, and the floor (`bench.floor`), each also as a stream. Each line of input is answered
-with one JSON line, a `bench.process.Reading`.
+with one JSON line, a `bench.process.Reading`. The watch over returns looks every five seconds; before it answers a line
+`look`, the server looks once more, so that a window pays for its own rounds.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import json
 import os
 import resource
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -36,12 +37,13 @@ from rgs.node.config import Config, load_config
 from rgs.node.files import read_whole
 from rgs.node.logging import Log
 from rgs.node.server import Server, schedule
+from rgs.service.admin.monitoring import Monitoring
 from rgs.store.address import StoreAddress
-from rgs.store.changes import StoreError
 from rgs.store.interface import Store
 from rgs.store.opening import open_store
 
 HOST: Final = "127.0.0.1"
+LOOK: Final = b"look\n"
 ECHO_SERVICE: Final = "bench.Echo"
 ECHO_METHOD: Final = f"/{ECHO_SERVICE}/Echo"
 SIZED: Final = "Sized"
@@ -59,11 +61,20 @@ async def run(config: Config, manifest: Manifest, log: Log) -> None:
         opened.append(await open_store(where))
         return opened[-1]
 
+    looking, look = asyncio.Lock(), Monitoring.poll
+
+    async def look_alone(monitoring: Monitoring) -> int:
+        async with looking:  # two looks at once: the store would refuse one of them, and close its guard
+            return await look(monitoring)
+
     server = Server(config, manifest, log=log)
-    with patch("rgs.node.server.open_store", open_and_report):
+    with patch("rgs.node.server.open_store", open_and_report), patch.object(Monitoring, "poll", look_alone):
         await server.start()
+        poll = server.services.monitoring.poll
     try:
         (store,) = opened
+        for left in config.home.glob("floor.*"):  # of a server that served this home before
+            left.unlink()
         floor = await Floor.open(config.home / "floor.db")
         echo, port = _echo_server(config, floor)
         await echo.start()
@@ -73,10 +84,9 @@ async def run(config: Config, manifest: Manifest, log: Log) -> None:
         _emit({"address": f"{HOST}:{server.port}", "echo_address": f"{HOST}:{port}"})
         lines = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-        while await lines.readline():
-            # The watch over returns looks every five seconds: here once more, so that a window pays for its own rounds.
-            with contextlib.suppress(StoreError):  # both at once: one of them is refused
-                await server.services.monitoring.poll()
+        while line := await lines.readline():
+            if line == LOOK:
+                await poll()
             _emit(
                 {
                     "cpu_s": time.process_time(),
@@ -85,6 +95,7 @@ async def run(config: Config, manifest: Manifest, log: Log) -> None:
                     "groups": store.writer.groups,
                     "changes": store.writer.changes,
                     "queued": len(await store.reports(1)),
+                    "threads": {str(thread.native_id): thread.name for thread in threading.enumerate()},
                 }
             )
         flushing.cancel()
@@ -154,11 +165,16 @@ def _emit(document: dict[str, object]) -> None:
 
 
 def main() -> None:
-    """Serve the home of the command line."""
+    """Serve the home of the command line; more open streams than the product takes, if a number of them follows."""
+    home, streams_max = Path(sys.argv[1]), int(sys.argv[2])
     # One party makes the whole load here: its messages are counted as usual, but its limit must not be reached.
-    config = load_config(Path(sys.argv[1]), {"listen": f"{HOST}:0", "party_messages_per_s": 1_000_000})
+    settings: dict[str, str | int] = {"listen": f"{HOST}:0", "party_messages_per_s": 1_000_000}
+    if streams_max:
+        settings["party_streams_max"] = streams_max
+    config = load_config(home, settings)
     schedule(config)
     with (
+        patch("rgs.api.endpoint.CALLS_MAX", max(CALLS_MAX, streams_max)),
         Log(config.log, config.logging_level, SystemClock(), people=None) as log,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
