@@ -10,21 +10,24 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import asyncpg
 
+from bench.disk import sync_and_forget
 from bench.figures import BenchError
 from rgs.store.address import PostgresAddress
-from tests.support.store.postgres import NoServerError, one_server
+from tests.support.store.postgres import NoServerError, Server, one_server
 
 SETTING: Final = "RGS_BENCH_POSTGRES"
 DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")
 _OWN: Final = {"shared_buffers": "128MB"}
 """Beside the defaults of PostgreSQL."""
+FILLED: Final = "bench_filled"
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 CpuSeconds = Callable[[], float]
@@ -55,17 +58,82 @@ def database() -> Iterator[tuple[PostgresAddress, CpuSeconds]]:
             asyncio.run(_drop(url, name))
 
 
+@dataclass(frozen=True, slots=True)
+class ToFill:
+    """An empty database that is to be filled. `settle` starts its server anew, with the usual settings and nothing in
+    its cache; a server of somebody else stays as it is.
+    """
+
+    address: PostgresAddress
+    cpu_s: CpuSeconds
+    folder: Path | None
+    """Of the server's data; None if it is somebody else's."""
+    settle: Callable[[], None]
+
+
+@contextmanager
+def database_to_fill(settings: Mapping[str, str]) -> Iterator[ToFill]:
+    """As `database`, with a server of its own that has these settings until it is settled."""
+    if os.environ.get(SETTING, ""):
+        with database() as (address, cpu_s):
+            yield ToFill(address, cpu_s, None, lambda: None)
+        return
+    try:
+        with one_server({**_OWN, **settings}) as server:
+            asyncio.run(_make(server.url(), FILLED, is_to_fill=True))
+            yield ToFill(
+                PostgresAddress(server.url(FILLED)),
+                lambda: server_cpu_s(server.pid),
+                server.data,
+                lambda: _settle(server),
+            )
+    except NoServerError as error:
+        raise BenchError(f"no PostgreSQL here: {error}; {SETTING} may name one") from None
+
+
+def _settle(server: Server) -> None:
+    asyncio.run(_write_out(server.url()))  # or the stop, which does it too, might take too long
+    server.stop()
+    server.settings = dict(_OWN)
+    for path in server.data.rglob("*"):
+        if path.is_file():
+            sync_and_forget(path)
+    server.start()
+    asyncio.run(_verify_durable(server.url()))
+
+
+async def _write_out(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("CHECKPOINT")
+    finally:
+        await connection.close()
+
+
+async def _verify_durable(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await _verify(connection)
+    finally:
+        await connection.close()
+
+
 def _unknown() -> float:
     return 0.0
 
 
-async def _make(url: str, name: str) -> None:
+async def _verify(connection: asyncpg.Connection[Any]) -> None:
+    for setting in DURABLE:
+        value = await connection.fetchval("SELECT current_setting($1)", setting)
+        if value != "on":
+            raise BenchError(f"{setting} is {value} on this server: a commit is not durable")
+
+
+async def _make(url: str, name: str, *, is_to_fill: bool = False) -> None:
     connection = await asyncpg.connect(url)
     try:
-        for setting in DURABLE:
-            value = await connection.fetchval("SELECT current_setting($1)", setting)
-            if value != "on":
-                raise BenchError(f"{setting} is {value} on this server: a commit is not durable")
+        if not is_to_fill:  # it is verified when it is settled
+            await _verify(connection)
         await connection.execute(f'CREATE DATABASE "{name}"')
     finally:
         await connection.close()

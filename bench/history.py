@@ -2,24 +2,31 @@
 full one; and pages of lists at their beginning and deep inside.
 
 `history_growth_*` is CPU per call of the full store over that of the empty one, `history_latency_growth_*` the same for
-the median time of a call; 1 is the aim. `bench.filling` makes the full store and says what in it is synthetic; it is
-not in the system's cache at first. Not measured: a store larger than the disk allows (the factor is printed), a store
-filled call by call over months, and the history of the embedded wallet and test regulator.
+the median time of a call, `history_database_growth_*` for the CPU of PostgreSQL; 1 is the aim. `bench.filling` and
+`bench.filling_postgres` make the full store and say what in it is synthetic; it is not in the system's cache at first.
+Over PostgreSQL each of the two stores has a server of its own, with the same settings.
+
+Not measured: a store larger than the disk allows (the factor is printed), a store filled call by call over months, and
+the history of the embedded wallet and test regulator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter, time
 from typing import Final
 
-from bench import filling
+from bench import filling, filling_postgres, windows
+from bench.database import CpuSeconds, database, database_to_fill
 from bench.figures import BenchError, Figure, ratio
 from bench.homes import make_home, serving
 from bench.players import CALL_TIMEOUT_S
-from bench.windows import Load, Played, Repeats, Window, measure, play_to_the_end
+from bench.windows import POSTGRES, SQLITE, Load, Played, Repeats, Window, play_to_the_end
 from rgs.store.address import PostgresAddress
 from rgs.v1 import history_pb2 as history
 from rgs.v1 import session_pb2 as sessions
@@ -41,53 +48,107 @@ DEEP_PAGE: Final = 10_000
 """Or the last page, if there are fewer."""
 CALLS_PER_BLOCK: Final = 40
 EMPTY: Final = "empty"
-FULL: Final = "sqlite_history"
+FULL: Final = "full"
 
 Page = Callable[[str], Awaitable[str]]
 """Requests the page at a token. Returns the token of the next page."""
 
 
-async def run(folder: Path, wanted: int, repeats: int, pool: int, emit: Callable[[str], None]) -> list[Figure]:
-    """All figures of the history; prints its size."""
-    open_sessions = min(OPEN_SESSIONS, wanted // 2)
-    (empty, full) = folder / "empty", folder / "full"
+def measure(
+    folder: Path, stores: Sequence[str], wanted: int, repeats: int, pool: int, emit: Callable[[str], None]
+) -> list[Figure]:
+    """All figures of the history over these stores, one after the other; prints its size."""
+    figures: list[Figure] = []
+    for store in stores:
+        parts = _over_postgres if store == POSTGRES else _over_sqlite
+        figures += parts(folder / store, wanted, repeats, pool, emit)
+        shutil.rmtree(folder / store)
+    return figures
+
+
+def _over_sqlite(folder: Path, wanted: int, repeats: int, pool: int, emit: Callable[[str], None]) -> list[Figure]:
+    empty, full = folder / EMPTY, folder / FULL
     make_home(empty)
-    rounds = await _make_full(full, wanted, open_sessions, emit)
+    config, _ = make_home(full)
+    if isinstance(config.store, PostgresAddress):
+        raise BenchError("the store of this home is no file")
+    asyncio.run(_play_seeds(full))
+    rounds, open_sessions = _sizes(full, wanted)
+    begin = perf_counter()
+    filling.fill(config.store, rounds, open_sessions, int(time() * 1000), emit)
+    _say(SQLITE, wanted, rounds, open_sessions, perf_counter() - begin, config.store.stat().st_size)
+    return asyncio.run(_compare(SQLITE, _Home(empty), _Home(full), open_sessions, rounds, repeats, pool, emit))
+
+
+def _over_postgres(folder: Path, wanted: int, repeats: int, pool: int, emit: Callable[[str], None]) -> list[Figure]:
+    empty, full = folder / EMPTY, folder / FULL
+    with database() as (address, cpu_s), database_to_fill(filling_postgres.FILLING) as filled:
+        make_home(empty, address)
+        make_home(full, filled.address)
+        asyncio.run(_play_seeds(full))
+        rounds, open_sessions = _sizes(filled.folder or full, wanted)
+        begin = perf_counter()
+        asyncio.run(filling_postgres.fill(filled.address, rounds, open_sessions, int(time() * 1000), emit))
+        emit("filling: to the disk")
+        filled.settle()
+        taken_s = perf_counter() - begin
+        _say(POSTGRES, wanted, rounds, open_sessions, taken_s, asyncio.run(filling_postgres.bytes_of(filled.address)))
+        homes = _Home(empty, cpu_s), _Home(full, filled.cpu_s)
+        return asyncio.run(_compare(POSTGRES, *homes, open_sessions, rounds, repeats, pool, emit))
+
+
+@dataclass(frozen=True, slots=True)
+class _Home:
+    folder: Path
+    database_s: CpuSeconds = lambda: 0.0
+
+
+def _sizes(folder: Path, wanted: int) -> tuple[int, int]:
+    """Rounds and open sessions that the disk takes."""
+    rounds = filling.affordable(folder, wanted)
+    if not rounds:
+        raise BenchError(f"the disk must keep {filling.FREE_BYTES_MIN} bytes free, and has fewer")
+    return rounds, min(OPEN_SESSIONS, wanted // 2)
+
+
+def _say(store: str, wanted: int, rounds: int, open_sessions: int, taken_s: float, size: int) -> None:
     print(
-        f"{'history':20} {rounds} rounds (asked for: {wanted}; a factor of {GOAL_ROUNDS / rounds:.3g} below"
-        f" {GOAL_ROUNDS}), {open_sessions} open sessions, {_store_of(full).stat().st_size / rounds:.0f} bytes a round",
+        f"{'history, ' + store:20} {rounds} rounds (asked for: {wanted}; a factor of {GOAL_ROUNDS / rounds:.3g} below"
+        f" {GOAL_ROUNDS}), {open_sessions} open sessions, {size / rounds:.0f} bytes a round, filled in {taken_s:.0f} s:"
+        f" {rounds / taken_s:.0f} rounds/s",
         flush=True,
     )
-    async with serving(empty) as empty_load, serving(full) as full_load:
+
+
+async def _play_seeds(home: Path) -> None:
+    """Rounds to copy, closed sessions, and open ones."""
+    async with serving(home) as load:
+        await play_to_the_end(load, SEED_ROUNDS)
+        await load.players(4)
+
+
+async def _compare(
+    store: str, empty: _Home, full: _Home, open_sessions: int, rounds: int, repeats: int, pool: int,
+    emit: Callable[[str], None],
+) -> list[Figure]:  # fmt: skip
+    async with (
+        serving(empty.folder, empty.database_s) as empty_load,
+        serving(full.folder, full.database_s) as full_load,
+    ):
         loads = {EMPTY: empty_load, FULL: full_load}
         figures = []
         for concurrency in (1, CONCURRENCY):
-            repeated = await measure(loads, folder, concurrency, repeats, pool, emit)
-            figures += growth(concurrency, repeated)
+            repeated = await windows.measure(
+                loads, empty.folder, concurrency, repeats, pool, emit, with_yardsticks=False
+            )
+            figures += growth(store, concurrency, repeated)
         emit("pages")
         listed = min(rounds // filling.HEAVY_SHARE, open_sessions)
-        return [*figures, *await _pages(empty_load, full_load, min(DEEP_PAGE, listed // PAGE_SIZE), repeats)]
+        pages = await _pages(empty_load, full_load, min(DEEP_PAGE, listed // PAGE_SIZE), repeats)
+        return [*figures, *(replace(one, name=one.name + windows.suffix(store)) for one in pages)]
 
 
-def _store_of(home: Path) -> Path:
-    return home / "store" / "rgs.db"
-
-
-async def _make_full(home: Path, wanted: int, open_sessions: int, emit: Callable[[str], None]) -> int:
-    config, _ = make_home(home)
-    if isinstance(config.store, PostgresAddress):
-        raise BenchError("a history is made in SQLite only")
-    async with serving(home) as load:
-        await play_to_the_end(load, SEED_ROUNDS)
-        await load.players(4)  # sessions that stay open, to copy
-    rounds = filling.affordable(home, wanted)
-    if not rounds:
-        raise BenchError(f"the disk must keep {filling.FREE_BYTES_MIN} bytes free, and has fewer")
-    filling.fill(config.store, rounds, open_sessions, int(time() * 1000), emit)
-    return rounds
-
-
-def growth(concurrency: int, repeats: Repeats) -> list[Figure]:
+def growth(store: str, concurrency: int, repeats: Repeats) -> list[Figure]:
     """The full store over the empty one, repeat by repeat; also its CPU over the echo's."""
     echo_cpu_s = [window.cpu_per_call_s for window in repeats.echo]
     empty, full = repeats.played[EMPTY], repeats.played[FULL]
@@ -97,10 +158,17 @@ def growth(concurrency: int, repeats: Repeats) -> list[Figure]:
         cpu_s = [window.cpu_per_call_s for window in ours]
         latency_s = [window.latency_s for window in ours]
         figures += [
-            ratio(f"{way}_cpu_ratio_{concurrency}_{FULL}", cpu_s, echo_cpu_s),
-            ratio(f"{way}_history_growth_{concurrency}_sqlite", cpu_s, [window.cpu_per_call_s for window in theirs]),
-            ratio(f"{way}_history_latency_growth_{concurrency}_sqlite", latency_s, [one.latency_s for one in theirs]),
+            ratio(f"{way}_cpu_ratio_{concurrency}_{store}_history", cpu_s, echo_cpu_s),
+            ratio(f"{way}_history_growth_{concurrency}_{store}", cpu_s, [window.cpu_per_call_s for window in theirs]),
+            ratio(f"{way}_history_latency_growth_{concurrency}_{store}", latency_s, [one.latency_s for one in theirs]),
         ]
+        database_s = [(one.database_cpu_s / one.calls, other.database_cpu_s / other.calls) for one, other in
+                      zip(ours, theirs, strict=True)]  # fmt: skip
+        if all(min(pair) > 0 for pair in database_s):
+            name = f"{way}_history_database_growth_{concurrency}_{store}"
+            figures.append(ratio(name, *zip(*database_s, strict=True)))
+            taken_us = tuple(one * 1e6 for one, _ in database_s)
+            figures.append(Figure(f"{way}_database_cpu_us_{concurrency}_{store}_history", taken_us, "us"))
     return figures
 
 

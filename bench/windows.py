@@ -177,10 +177,17 @@ class Load:
 
 
 async def measure(
-    loads: Mapping[str, Load], folder: Path, concurrency: int, repeats: int, pool: int, emit: Callable[[str], None]
+    loads: Mapping[str, Load],
+    folder: Path,
+    concurrency: int,
+    repeats: int,
+    pool: int,
+    emit: Callable[[str], None],
+    *,
+    with_yardsticks: bool = True,
 ) -> Repeats:
     """Repeats of `pool` windows of each kind on each server, after one of each that is not counted. The echo runs
-    beside the first server only: it is the same program in all of them.
+    beside the first server only: it is the same program in all of them; so do the yardsticks, if they are wanted.
     """
     players = {name: await load.players(concurrency) for name, load in loads.items()}
     first_load = next(iter(loads.values()))
@@ -190,7 +197,7 @@ async def measure(
     for name, load in loads.items():
         kinds[name, "unary"] = load, [player.play_unary for player in players[name]]
         kinds[name, "stream"] = load, [player.play_streamed for player in players[name]]
-    if concurrency == YARDSTICK_CONCURRENCY:
+    if with_yardsticks and concurrency == YARDSTICK_CONCURRENCY:
         for name in YARDSTICKS:
             for way in ("unary", "stream"):
                 kinds[name, way] = first_load, first_load.yardsticks(name, way, concurrency)
@@ -263,32 +270,33 @@ def _figures_of_way(
 ) -> list[Figure]:
     cpu_s = [window.cpu_per_call_s for window in windows]
     round_cpu_s = [seconds * CALLS_PER_ROUND for seconds in cpu_s]
-    suffix = _suffix(name)
+    tail = suffix(name)
     figures = [
         ratio(f"{way}_cpu_ratio_{concurrency}_{name}", cpu_s, echo_cpu_s),
         ratio(f"{way}_round_cpu_ratio_{concurrency}_{name}", round_cpu_s, echo_cpu_s),
-        Figure(f"commit_batch_{concurrency}_{way}{suffix}", tuple(one.batch for one in windows), "changes/commit"),
-        Figure(f"{way}_calls_per_s_{concurrency}{suffix}", tuple(one.calls / one.elapsed_s for one in windows), "1/s"),
+        Figure(f"commit_batch_{concurrency}_{way}{tail}", tuple(one.batch for one in windows), "changes/commit"),
+        Figure(f"{way}_calls_per_s_{concurrency}{tail}", tuple(one.calls / one.elapsed_s for one in windows), "1/s"),
     ]
     if any(window.tree_cpu_s for window in windows):
         all_cpu_s = [window.all_cpu_per_call_s for window in windows]
         figures.append(ratio(f"{way}_all_cpu_ratio_{concurrency}_{name}", all_cpu_s, echo_cpu_s))
     if any(window.database_cpu_s for window in windows):
         database_us = tuple(window.database_cpu_s / window.calls * 1e6 for window in windows)
-        figures.append(Figure(f"{way}_database_cpu_us_{concurrency}{suffix}", database_us, "us"))
+        figures.append(Figure(f"{way}_database_cpu_us_{concurrency}{tail}", database_us, "us"))
     return figures
 
 
 def _latencies(name: str, played: Played, repeats: Repeats) -> list[Figure]:
     yardstick = [echo.latency_s + sync_s for echo, sync_s in zip(repeats.echo, repeats.fdatasync_s, strict=True)]
-    suffix = _suffix(name)
+    tail = suffix(name)
     return [
-        ratio(f"latency_ratio_1{suffix}", [window.latency_s for window in played.unary], yardstick),
-        ratio(f"stream_latency_ratio_1{suffix}", [window.latency_s for window in played.stream], yardstick),
+        ratio(f"latency_ratio_1{tail}", [window.latency_s for window in played.unary], yardstick),
+        ratio(f"stream_latency_ratio_1{tail}", [window.latency_s for window in played.stream], yardstick),
     ]
 
 
-def _suffix(name: str) -> str:
+def suffix(name: str) -> str:
+    """What stands behind the name of a figure of this store."""
     return "" if name == SQLITE else f"_{name}"
 
 
