@@ -19,14 +19,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import draws, generators, history, log, machine, memory, observing, proofs, pushes, tables, windows
+from bench import (
+    draws,
+    generators,
+    history,
+    idle,
+    limits,
+    log,
+    machine,
+    memory,
+    observing,
+    proofs,
+    pushes,
+    steady,
+    tables,
+    windows,
+    workers,
+)
 from bench.database import CpuSeconds, database
 from bench.figures import REPEATS_MIN, BenchError, Figure, format_results, format_table
 from bench.homes import export_lines, make_home, serving
 from rgs.store.address import PostgresAddress
 
 RESULTS: Final = Path(__file__).with_name("results.json")
-PARTS: Final = ("counted", "draw", "replay", "log", "play", "observing", "tables", "history", "memory")
+PARTS: Final = (
+    *("counted", "draw", "replay", "log", "play", "observing", "tables", "history", "memory"),
+    *("limits", "workers", "idle", "steady"),
+)
 QUICK_PARTS: Final = ("counted", "draw", "replay", "log", "play", "tables")
 MEMORY_S: Final = 120
 QUICK_MEMORY_S: Final = 20
@@ -35,9 +54,9 @@ GENERATOR_DRAWS: Final = 2_000
 REPLAY_ROUNDS: Final = 200
 NOT_MEASURED: Final = """\
 Ratios are ours over the yardstick of the same repeat, smaller is better; `commit_batch_*` is better larger. Figures of
-another unit hold for this machine in this hour only. Not measured: a network, other hosts,
-the largest load a server bears, whether the disk keeps what it flushed, several nodes, a standby, an operator's own
-wallet, a regulator's own system, start-up. The load, and PostgreSQL, run beside the server on the same processors."""
+another unit hold for this machine in this hour only. Not measured: a network, other hosts, whether the disk keeps what
+it flushed, several nodes, a standby, an operator's own wallet, a regulator's own system, start-up. The load, and
+PostgreSQL, run beside the server on the same processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +67,13 @@ class Plan:
     pool: int
     concurrencies: Sequence[int]
     rounds: int
+    stores: Sequence[str]
     memory_s: float
+    steady_s: float
+    pace: float
+    callers: Sequence[int]
+    window_s: float
+    streams: int
     statements: int
     lags: int
     is_quick: bool
@@ -64,7 +89,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         pool=max(1, arguments.pool or (2 if arguments.quick else 3)),
         concurrencies=windows.QUICK_CONCURRENCIES if arguments.quick else windows.CONCURRENCIES,
         rounds=arguments.rounds or (history.QUICK_ROUNDS if arguments.quick else history.ROUNDS),
+        stores=arguments.stores or (windows.SQLITE, windows.POSTGRES),
         memory_s=arguments.seconds or (QUICK_MEMORY_S if arguments.quick else MEMORY_S),
+        steady_s=arguments.seconds or steady.SECONDS,
+        pace=arguments.pace,
+        callers=arguments.callers or limits.CALLERS,
+        window_s=arguments.window,
+        streams=arguments.streams,
         statements=log.QUICK_STATEMENTS if arguments.quick else log.STATEMENTS,
         lags=log.QUICK_LAGS if arguments.quick else log.LAGS,
         is_quick=arguments.quick,
@@ -121,10 +152,17 @@ def _measure(parts: Sequence[str], folder: Path, plan: Plan) -> list[Figure]:
         shutil.rmtree(folder / "tables")
         figures += asyncio.run(pushes.run(folder / "pushes", plan.repeats, emit))
     if "history" in parts:
-        figures += asyncio.run(history.run(folder / "history", plan.rounds, plan.repeats, plan.pool, emit))
-        shutil.rmtree(folder / "history")
+        figures += history.measure(folder / "history", plan.stores, plan.rounds, plan.repeats, plan.pool, emit)
     if "memory" in parts:
         figures += asyncio.run(memory.run(folder / "memory", plan.memory_s, emit))
+    if "limits" in parts:
+        figures += limits.measure(folder / "limits", plan.stores, plan.callers, plan.window_s, emit)
+    if "workers" in parts:
+        figures += workers.measure(folder / "workers", plan.repeats, plan.window_s, emit)
+    if "idle" in parts:
+        figures += asyncio.run(idle.run(folder / "idle", plan.streams, emit))
+    if "steady" in parts:
+        figures += steady.measure(folder / "steady", plan.stores, plan.steady_s, plan.pace, emit)
     emit("")
     return figures
 
@@ -189,7 +227,26 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of history (default {history.ROUNDS}; the goal is 10000000)",
     )
     parser.add_argument(
-        "--seconds", type=_at_least(10), help=f"of the run that memory is read over (default {MEMORY_S})"
+        "--seconds",
+        type=_at_least(10),
+        help=f"of the run that memory is read over (default {MEMORY_S}), and of the steady load ({steady.SECONDS})",
+    )
+    parser.add_argument(
+        "--stores", action="append", choices=(windows.SQLITE, windows.POSTGRES),
+        help="of history, limits and steady (default: both)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pace", type=float, default=steady.PACE, help=f"calls a second of the steady load (default {steady.PACE:g})"
+    )
+    parser.add_argument(
+        "--callers", type=_at_least(1), nargs="+", help=f"of limits (default {' '.join(map(str, limits.CALLERS))})"
+    )
+    parser.add_argument(
+        "--window", type=_at_least(1), default=limits.WINDOW_S,
+        help=f"seconds of each measurement of limits and workers (default {limits.WINDOW_S:g})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--streams", type=_at_least(idle.CHUNKS), default=idle.STREAMS, help=f"of idle (default {idle.STREAMS})"
     )
     parser.add_argument("--only", action="append", choices=PARTS, help="a part; nothing is written then")
     parser.add_argument(

@@ -33,7 +33,7 @@ PLAY: Final = "/rgs.v1.PlayService/Play"
 LIST_GAMES: Final = "/rgs.v1.CatalogService/ListGames"
 
 
-def resident_kib(process: int) -> int:
+def resident_kib(process: int | str) -> int:
     """VmRSS of a process."""
     for line in Path(f"/proc/{process}/status").read_text("ascii").splitlines():
         if line.startswith("VmRSS:"):

@@ -233,7 +233,7 @@ def test_growth_is_full_over_empty_of_the_same_repeat() -> None:
     echo = [window(calls=1000, cpu_s=0.1)] * 5
     played = {history.EMPTY: Played(empty, empty), history.FULL: Played(full, empty)}
     repeats = Repeats(echo=echo, played=played, fdatasync_s=[0.001] * 5)
-    medians = {figure.name: round(figure.median, 6) for figure in history.growth(64, repeats)}
+    medians = {figure.name: round(figure.median, 6) for figure in history.growth("sqlite", 64, repeats)}
     assert medians == {
         "unary_cpu_ratio_64_sqlite_history": 3.0,
         "unary_history_growth_64_sqlite": 1.5,
@@ -386,6 +386,7 @@ def test_the_counted_figures_stand_beside_the_timed_ones(
 ) -> None:
     assert "counted" in command.PARTS
     assert "counted" in command.QUICK_PARTS
+    assert not {"history", "memory", "limits", "workers", "idle", "steady"} & set(command.QUICK_PARTS)
     ended = SimpleNamespace(returncode=status, stdout="bytes_written 1 1\n", stderr="it was refused")
     monkeypatch.setattr("subprocess.run", lambda *_, **__: ended)
     assert command.main(["--only", "counted", "--folder", str(tmp_path)]) == status
