@@ -27,14 +27,17 @@ from tests.support.records.changing import (
     with_changed_fields,
     with_changed_lines,
 )
-from tests.support.records.factory import RecordFactory
+from tests.support.records.cutting import cut_session, sessions_of
+from tests.support.records.factory import RecordFactory, join
 from tests.support.records.granted import free_bets
 from tests.support.records.lies import Planted, lie_at, put
 from tests.support.records.planted import PLANTED
+from tests.support.records.planted_ids import clock_set_back, turned, turned_after_set_back
 from tests.support.records.planted_tables import PLANTED_AT_TABLES
 from tests.support.records.ready_made import small_factory
 from tests.support.records.table_stories import OF_A_ROUND, cut, every_kind
 from tests.support.seeded import turn
+from tests.unit.core.replay.test_instances_exact import cut_of
 from tests.vectors.statements.generate import FOLDER as SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -262,6 +265,35 @@ def test_they_agree_on_free_bets_and_play_money_however_changed(
 ) -> None:
     for factory, export in changes(STORIES[story]):
         agree(export, factory.keys(), factory.root.keyid)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("reason", ["KEYS_CHANGED", "SHUTDOWN"])
+def test_they_agree_on_dates_before_an_instance_whose_boot_before_is_cut(
+    reason: str, agree: Agree, *, ends: bool
+) -> None:
+    factory = turned(reason)
+    verdict = agree(join(cut_of(factory, ends=ends)), factory.keys(), factory.root.keyid)
+    assert verdict["passed"] == (reason == "KEYS_CHANGED" or not ends)
+
+
+@pytest.mark.parametrize(("ranges", "passed"), [([(1, 9)], False), ([(1, 4), (5, 9)], True)])
+def test_they_agree_on_dates_before_an_instance_whose_time_jump_may_be_cut(
+    ranges: list[tuple[int, int]], agree: Agree, *, passed: bool
+) -> None:
+    factory = clock_set_back(is_reported=False)
+    scope = factory.scope([{"first": str(first), "instance": "rgs-1", "last": str(last)} for first, last in ranges])
+    verdict = agree(join([scope, *factory.lines]), factory.keys(), factory.root.keyid)
+    assert ("3 key" not in {check for check, _ in verdict["failures"]}) == passed
+
+
+@pytest.mark.parametrize("build", [clock_set_back, turned, turned_after_set_back])
+def test_they_agree_on_each_session_of_a_process_whose_clock_was_set(
+    build: Callable[[], RecordFactory], agree: Agree
+) -> None:
+    factory = build()
+    for session, last in sessions_of(factory):
+        assert agree(cut_session(factory, session, (1, last)), factory.keys(), factory.root.keyid)["passed"]
 
 
 def test_they_agree_that_no_seat_at_a_table_is_funded_bet_by_bet(agree: Agree) -> None:

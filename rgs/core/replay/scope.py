@@ -25,7 +25,7 @@ class Range(NamedTuple):
 
 
 class Scope:
-    """The ranges of all scopes read so far. Those of one name rise and do not touch."""
+    """The ranges of all scopes read so far. Each of one name lies behind the one before."""
 
     def __init__(self) -> None:
         self.is_whole = True

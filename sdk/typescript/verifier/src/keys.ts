@@ -51,6 +51,8 @@ export class KeyBook {
   /** The statements of the bundle in their order. */
   readonly bundle: readonly Statement[] = [];
   isCut = false;
+  /** Whether all statements of an instance up to any that the files hold are there too. */
+  showsBeginning: (instance: string) => boolean = () => true;
   private readonly keys = new Map<string, Key>();
   private readonly ends = new Map<string, End[]>();
   private readonly revocations = new Map<string, Revocation[]>();
@@ -199,11 +201,16 @@ export class KeyBook {
     if (key.role !== "instance") return key.time;
     if (this.jumped.has(key.name)) return -Infinity;
     let limit = key.time;
+    // A cut may lack what says why an instance signs earlier dates.
+    if (!this.showsBeginning(key.name)) return -Infinity;
     for (let start = key.namedBy; has(start.body, "previous_boot"); ) {
       const before = text(objectAt(start.body, "previous_boot"), "instance");
       const previous = this.starts.get(before);
       if (!previous) return this.isCut ? -Infinity : limit;
-      if (this.ended.get(before) !== "KEYS_CHANGED") return limit;
+      const reason = this.ended.get(before);
+      // A cut may lack the end of the boot before: then it counts as one whose keys have changed.
+      if (reason !== "KEYS_CHANGED" && !(this.isCut && reason === undefined)) return limit;
+      if (!this.showsBeginning(before)) return -Infinity;
       limit = Math.min(limit, previous.time);
       start = previous;
     }

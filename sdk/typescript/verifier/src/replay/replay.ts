@@ -78,6 +78,7 @@ export class Replay {
     const { trace, isPartial = false } = options;
     keys.isCut = isPartial;
     this.scopes = new Scopes(isPartial);
+    keys.showsBeginning = (instance) => this.scopes.showsBeginning(instance);
     this.instances = new Instances(this.scopes);
     this.sessions = new Sessions(this.scopes, rulebook);
     this.solo = new Solo(rulebook, trace);

@@ -32,10 +32,16 @@ export class Scopes {
         ranges.set(id, [...before, { first, last }]);
         const previous = before[before.length - 1];
         demand(first <= last, 22, `the range ${first}..${last} of ${id} ends before it begins`);
-        demand(!previous || first > previous.last + 1n, 22, `the range ${first}..${last} of ${id} does not rise above the one before`);
+        demand(!previous || first > previous.last, 22, `the range ${first}..${last} of ${id} does not rise above the one before`);
         demand(!seen(id, key === "sessions", first), 22, `the scope of ${id} stands behind what it names`);
       }
     }
+  }
+
+  /** Whether all statements of an instance up to any that the files hold are there too. */
+  showsBeginning(instance: string): boolean {
+    const ranges = this.instances.get(instance) ?? [];
+    return !this.isCut || (this.sessions.size === 0 && ranges.length === 1 && ranges[0]!.first === 1n);
   }
 
   /** Check 22 of a numbered statement. */
