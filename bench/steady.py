@@ -9,7 +9,7 @@ each, so that their p99 have a spread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,9 +74,11 @@ async def _run(
             for number in range(PARTS):
                 emit(f"steady, {number + 1} of {PARTS} parts")
                 await asyncio.sleep(begin + (number + 1) * seconds / PARTS - perf_counter())
-                for store, one in steady.items():
+                for one in steady.values():
                     one.rss_kib.append(resident_kib(one.load.subject.process_id))
-                    print(f"{'steady, ' + store:20} {_line(number, one)}", flush=True)
+                if number:  # the part before: by now its late calls are answered, too
+                    _say(number - 1, steady)
+        _say(PARTS - 1, steady)
         for some in players.values():
             await asyncio.gather(*(player.hang_up() for player in some))
     return [figure for store, one in steady.items() for figure in figures_of(store, one.slices)]
@@ -100,13 +102,18 @@ async def _play(
         slices[int(time_s / seconds * len(slices))].append(perf_counter() - begin - time_s)
 
 
+def _say(number: int, steady: Mapping[str, _Steady]) -> None:
+    for store, one in steady.items():
+        print(f"{'steady, ' + store:20} {_line(number, one)}", flush=True)
+
+
 def _line(number: int, one: _Steady) -> str:
     latencies = one.part(number)
     times = " ".join(
         f"{'worst' if share == 1 else f'p{100 * share:g}'} {1000 * quantile(latencies, share):.1f}"
         for share in QUANTILES
     )
-    return f"part {number + 1:2}: {len(latencies)} calls, {times} ms, {one.rss_kib[-1] / 1024:.1f} MiB"
+    return f"part {number + 1:2}: {len(latencies)} calls, {times} ms, {one.rss_kib[number] / 1024:.1f} MiB"
 
 
 def figures_of(store: str, slices: Sequence[Sequence[float]]) -> list[Figure]:
