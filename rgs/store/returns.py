@@ -100,12 +100,13 @@ class ReturnsReads(Queries):
 
     async def rounds_to_count(self, instance: str, after_no: int, limit: int) -> list[RoundToCount]:
         """The instance's next statements, each round's opening with its final."""
-        # The inner ones are asked of each row, so that no planner is tempted to begin with all finals that there are.
+        # The inner ones are asked of each row, so that no planner is tempted to begin with all finals that there are,
+        # or with all sessions, as an EXISTS tempts it.
         query = (
             "SELECT o.statement_no, o.round_id, CASE WHEN o.kind = 'round_opening' THEN"
             " COALESCE((SELECT currency FROM sessions WHERE session_id = o.session_id), '') ELSE '' END,"
-            " CASE WHEN o.kind IN ('round_opening', 'table_deal') AND NOT EXISTS (SELECT 1 FROM sessions"
-            " WHERE session_id = o.session_id AND mode = 'demo') THEN o.envelope ELSE x'' END,"
+            " CASE WHEN o.kind IN ('round_opening', 'table_deal') AND COALESCE((SELECT mode FROM sessions"
+            " WHERE session_id = o.session_id), '') <> 'demo' THEN o.envelope ELSE x'' END,"
             " CASE WHEN o.kind = 'round_opening' THEN COALESCE((SELECT f.envelope FROM statements f"
             " WHERE f.round_id = o.round_id AND f.seat_no = o.seat_no AND f.seat_no > 0 AND f.kind = 'round_final'),"
             " x'') ELSE x'' END FROM statements o"

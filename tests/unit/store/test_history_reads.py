@@ -225,6 +225,37 @@ async def test_postgres_finds_each_list_by_its_index(tmp_path: Path, either_stor
         await connection.close()
 
 
+async def test_the_watch_over_returns_finds_each_session_by_its_key(tmp_path: Path, either_store: str) -> None:
+    """An EXISTS of the mode was planned as a scan of all sessions, each time it looked."""
+    if either_store != "postgres":
+        pytest.skip("the plans of SQLite: test_reads.py")
+    async with open_shelf(tmp_path) as store:
+        where = address_of(tmp_path)
+        assert isinstance(where, PostgresAddress)
+        connection = await asyncpg.connect(where.url)
+        try:
+            requested: list[tuple[str, tuple[Any, ...]]] = []
+
+            async def note(query: str, *values: Any) -> list[Any]:
+                requested.append((query, values))
+                return []
+
+            store._rows = note
+            await store.rounds_to_count("i", 0, 10)
+            ((query, values),) = requested
+            await connection.execute(
+                "INSERT INTO statements SELECT n, 'i', n, 'round_opening', '', '', 0, '', 0, '', ''"
+                " FROM generate_series(1, 20000) n"
+            )
+            await connection.execute("ANALYZE statements")
+            await connection.execute("SET enable_seqscan = off")
+            plan = "\n".join(row[0] for row in await connection.fetch("EXPLAIN " + postgres_text(query), *values))
+            assert "sessions_pkey" in plan, plan
+            assert "Seq Scan" not in plan, plan
+        finally:
+            await connection.close()
+
+
 async def test_no_other_constraint_is_taken_for_a_reference(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         await store.commit(opened(session(1)))
