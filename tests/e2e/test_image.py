@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -42,6 +43,9 @@ find / -xdev -name __pycache__ 2>/dev/null
 touch /opt/rgs/new /usr/new /tmp/new 2>/dev/null
 grep CapEff /proc/self/status
 """
+PODS = yaml.safe_load_all((ROOT / "deploy/kubernetes/rgs.yaml").read_text("utf-8"))
+(SERVER,) = next(one for one in PODS if one["kind"] == "StatefulSet")["spec"]["template"]["spec"]["containers"]
+PROBE = SERVER["readinessProbe"]["exec"]["command"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(2 * BUILD_S),
@@ -166,8 +170,10 @@ def test_it_serves_measured_and_refuses_a_file_that_was_changed(image: Image) ->
     """The entry point is the launcher: it compares the image with the manifest that was certified, then serves."""
     address = free_address()
     volume = ("--volume", "served:/var/lib/rgs")
-    served = (*RESTRICTED, *volume, "localhost/rgs", "serve", "--listen", address)
+    served = (*RESTRICTED, *volume, "localhost/rgs", "serve")
     image.run("--entrypoint", "/opt/rgs/bin/rgs", *volume, "localhost/rgs", "init")
+    settings = image.volume("served") / "home" / "rgs.toml"
+    settings.write_text(re.sub('(?m)^listen = ".*"$', f'listen = "{address}"', settings.read_text("utf-8")), "utf-8")
     with image.started("first", *served):
         image.await_said("first", "listening")
         tls = image.volume("served") / "home" / "tls"
@@ -179,6 +185,7 @@ def test_it_serves_measured_and_refuses_a_file_that_was_changed(image: Image) ->
     with image.started("second", *served):
         image.await_said("second", "listening")
         assert "closed, " in play(address, tls)
+        image.podman("exec", "second", *PROBE)
 
     inside = "/opt/rgs/lib/python3.11/site-packages/rgs/core/money.py"
     changed = image.folder / "money.py"
