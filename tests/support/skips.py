@@ -29,6 +29,7 @@ NEEDED_FOR = {
     "prometheus": r"\bpromtool is missing",
     "nginx-light": r"\bnginx is not installed",
     "systemd": r"\bsystemd is not installed",
+    "caddy": r"\bcaddy is not installed",
     "postgresql": r"\bPostgreSQL with TLS is not installed",
     "grpcurl": r"\bno grpcurl here",
     "chromium": r"\bno Chromium\b|\bPlaywright is not installed|\bthe page is not built",
