@@ -31,8 +31,9 @@ def run(argv: list[str], manifest: Manifest) -> int:
     try:
         reader, arguments = (argv[0], argv[1:]) if argv[:1] in KEPT else ("app", argv)
         command = part(f"rgs.cli.{reader}", "command line").command
-        gc.freeze()  # what was imported stays: it is not looked through each time
-        gc.enable()  # the launcher has imported without it
+        if not gc.isenabled():  # the launcher has imported without it; what was imported stays
+            gc.freeze()
+            gc.enable()
         status = command(arguments, manifest)
         sys.stdout.flush()
         return int(status)
