@@ -13,10 +13,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import Final
 
+from tools.syntax import nodes_of
 from tools.words import check_names, check_prose
 
 MAX_LINES: Final = 500
@@ -325,7 +327,7 @@ def check_entitled(path: str, tree: ast.Module) -> Rule:
         for entitled in ENTITLED:
             if any(reaches(target, name) for name in entitled.names) and not path.startswith(entitled.prefixes or "\0"):
                 yield line, "not entitled", f"{target} belongs to {' '.join(entitled.prefixes) or 'nobody'}"
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Constant) and node.value in ENTROPY_DEVICES and path != "rng/entropy.py":
             yield node.lineno, "not entitled", f"{node.value} belongs to rng/entropy.py"
 
@@ -337,7 +339,7 @@ def check_core(path: str, tree: ast.Module) -> Rule:
     for line, target in imports(path, tree):
         if target.split(".")[0] in NOT_IN_CORE:
             yield line, "core", f"the core may not import {target}"
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NOT_CALLED_IN_CORE:
             yield node.lineno, "core", f"the core may not call {node.func.id}()"
 
@@ -346,8 +348,8 @@ def check_sql(path: str, tree: ast.Module) -> Rule:
     """Check that SQL is only in rgs/store, and that it is never put together from values."""
     if not path.startswith(PRODUCT):
         return
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
-    for node in ast.walk(tree):
+    prose = {id(node.value) for node in nodes_of(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in nodes_of(tree):
         if not isinstance(node, ast.expr):
             continue
         text = text_of(node)
@@ -362,7 +364,7 @@ def check_sql(path: str, tree: ast.Module) -> Rule:
 
 def check_classes(_path: str, tree: ast.Module) -> Rule:
     """Check that error classes end in Error, and that no class name is vague."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if not isinstance(node, ast.ClassDef):
             continue
         if words := EMPTY_WORDS & {word.lower() for word in WORD.findall(node.name)}:
@@ -419,7 +421,7 @@ def reaches(target: str, name: str) -> bool:
 def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
     """All imported modules and names, absolute: `from a.b import c` is a.b.c, and `import_module("a.b")` is a.b."""
     bound = bindings(path, tree)
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -445,15 +447,16 @@ def used_names(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
     """All imports, and attribute chains that begin with an imported name: `import os as o; o.urandom`."""
     yield from imports(path, tree)
     bound = bindings(path, tree)
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute | ast.Name) and (name := bound_name(node, bound)):
             yield node.lineno, name
 
 
-def bindings(path: str, tree: ast.Module) -> dict[str, str]:
+@lru_cache(maxsize=1)  # three rules ask in turn
+def bindings(path: str, tree: ast.Module) -> Mapping[str, str]:
     """The names that imports bind, each with the dotted name that it stands for."""
     bound = {"__import__": "builtins.__import__"}
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 root = alias.name.split(".")[0]  # what `import a.b` binds

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from tools.syntax import nodes_of
+
 PARTS: Final = {
     "affair": "operation",
     "movement": "transfer",
@@ -92,7 +94,7 @@ def check_prose(path: str, source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _given(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.lineno, node.name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -56,10 +57,15 @@ def assigned(scope: ast.AST, name: str) -> list[ast.expr]:
     """What is assigned to a name in a function."""
     return [
         node.value
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets)
+        for node in assignments(scope)
+        if any(isinstance(to, ast.Name) and to.id == name for to in node.targets)
         if not (isinstance(node.value, ast.Name) and node.value.id == name)
     ]
+
+
+@lru_cache(maxsize=1)  # a function is asked for each of its calls
+def assignments(scope: ast.AST) -> list[ast.Assign]:
+    return [node for node in ast.walk(scope) if isinstance(node, ast.Assign)]
 
 
 def texts(node: ast.expr, scope: ast.AST, module: ast.Module) -> set[str]:
@@ -83,11 +89,11 @@ def texts(node: ast.expr, scope: ast.AST, module: ast.Module) -> set[str]:
 def events(source: str) -> Iterator[str]:
     """The events that a module logs at warning or above."""
     module = ast.parse(source)
-    functions = [one for one in ast.walk(module) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = {one for one in ast.walk(module) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
     for scope in functions:
-        inner = {one for below in functions if below is not scope and below in set(ast.walk(scope))
-                 for one in ast.walk(below)}  # fmt: skip
-        for node in ast.walk(scope):
+        within = list(ast.walk(scope))
+        inner = {one for below in within if below is not scope and below in functions for one in ast.walk(below)}
+        for node in within:
             if node in inner or not isinstance(node, ast.Call) or not writers(node.func, scope):
                 continue
             yield from texts(node.args[0], scope, module)
