@@ -68,6 +68,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
+    gc.unfreeze()  # what libraries miss at the end they call leaked
     databases.leave()
 
 
