@@ -5,7 +5,6 @@ test needs, it is not skipped (`tests/support/skips.py`).
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import tempfile
@@ -61,14 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = from_controller or str(int.from_bytes(os.urandom(4)))
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of tests and what they import stay to the end: the garbage collector need not look through them."""
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_unconfigure() -> None:
-    gc.unfreeze()  # what libraries miss at the end they call leaked
     databases.leave()
 
 
