@@ -118,6 +118,11 @@ def first_full(taken: Shares) -> str:
         return f"First full is {found}."
     if taken.idle <= 1 - PROCESSORS_FULL:
         return f"No part is full by itself, but all processors of the machine are; nearest is {found}."
+    if taken.server >= FULL:
+        return (
+            f"First full is Python in the server: its threads together run for {taken.server:.0%} of the time, and"
+            f" Python runs one at a time. Nearest of them is {found}."
+        )
     return f"No part is full: calls wait for each other, or for the disk. Nearest is {found}."
 
 

@@ -117,8 +117,8 @@ def test_shares_are_what_was_taken_over_the_time_between_the_looks() -> None:
     assert (taken.flushes_per_s, taken.flushing) == (100, 0.25)
 
 
-def of(idle: float = 0.5, flushing: float = 0.1, **parts: Taken) -> Shares:
-    return Shares(parts, server=1, load=1, database=1, idle=idle, flushes_per_s=1, flushing=flushing)
+def of(idle: float = 0.5, flushing: float = 0.1, server: float = 0.8, **parts: Taken) -> Shares:
+    return Shares(parts, server=server, load=1, database=1, idle=idle, flushes_per_s=1, flushing=flushing)
 
 
 def test_the_part_that_is_full_first_is_named() -> None:
@@ -138,6 +138,11 @@ def test_a_machine_may_be_full_without_a_part_that_is() -> None:
     found = first_full(of(idle=0.01, loop=Taken(0.6), load=Taken(0.5)))
     assert found.startswith("No part is full by itself, but all processors of the machine are; nearest is loop")
     assert first_full(of(idle=0.4, loop=Taken(0.6))).startswith("No part is full: calls wait for each other")
+
+
+def test_threads_that_share_one_python_are_full_together() -> None:
+    found = first_full(of(idle=0.4, server=0.96, loop=Taken(0.7), writer=Taken(0.2)))
+    assert found.startswith("First full is Python in the server: its threads together run for 96% of the time")
 
 
 def test_the_processes_below_are_found_by_name() -> None:
