@@ -189,14 +189,18 @@ async def measure(
     """Repeats of `pool` windows of each kind on each server, after one of each that is not counted. The echo runs
     beside the first server only: it is the same program in all of them; so do the yardsticks, if they are wanted.
     """
-    players = {name: await load.players(concurrency) for name, load in loads.items()}
+    # Each way has players of its own: a session with an open stream would get the view of each unary call pushed there,
+    # as a second device does.
+    players = {
+        (name, way): await load.players(concurrency) for name, load in loads.items() for way in ("unary", "stream")
+    }
     first_load = next(iter(loads.values()))
     kinds: dict[tuple[str, str], tuple[Load, Sequence[Step]]] = {
         ("", ECHO): (first_load, first_load.echoes(concurrency))
     }
     for name, load in loads.items():
-        kinds[name, "unary"] = load, [player.play_unary for player in players[name]]
-        kinds[name, "stream"] = load, [player.play_streamed for player in players[name]]
+        kinds[name, "unary"] = load, [player.play_unary for player in players[name, "unary"]]
+        kinds[name, "stream"] = load, [player.play_streamed for player in players[name, "stream"]]
     if with_yardsticks and concurrency == YARDSTICK_CONCURRENCY:
         for name in YARDSTICKS:
             for way in ("unary", "stream"):
