@@ -310,11 +310,6 @@ class Instance:
         await self.store.commit(Change(drafts=(Draft("instance_end", body),), ends=(self.name, now_ms)))
 
     @property
-    def healthy(self) -> bool:
-        """Whether the generator can draw."""
-        return not self._generator.failure
-
-    @property
     def failure(self) -> str:
         """The code of the generator's failure; empty while it is healthy."""
         failure = self._generator.failure
