@@ -37,6 +37,21 @@ FREE_BYTES_MIN: Final = 20_000_000_000
 STORE_BYTES_MAX: Final = 25_000_000_000
 STEP_ROUNDS: Final = 20_000
 INSTANCE: Final = "history-b1-w0"
+TEMPLATES: Final = {
+    "rounds": "SELECT * FROM rounds WHERE status = 'settled' ORDER BY id",
+    "openings": (
+        "SELECT s.* FROM rounds r JOIN statements s ON s.round_id = r.round_id AND s.kind = 'round_opening'"
+        " WHERE r.status = 'settled' ORDER BY r.id"
+    ),
+    "finals": (
+        "SELECT s.* FROM rounds r JOIN statements s ON s.round_id = r.round_id AND s.kind = 'round_final'"
+        " WHERE r.status = 'settled' ORDER BY r.id"
+    ),
+    "answers": "SELECT * FROM answers WHERE method IN ('StartRound', 'Act') ORDER BY time_ms",
+    "closed": "SELECT * FROM sessions WHERE status = 'closed' ORDER BY id",
+    "opened": "SELECT * FROM sessions WHERE status = 'open' AND open_round_id = '' ORDER BY id",
+}
+"""Rows to copy, in both databases."""
 _NUMBERS: Final = "WITH RECURSIVE g (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM g WHERE i + 1 < ?) "
 _SESSION: Final = f"printf('00S%023d', g.i / {ROUNDS_A_SESSION})"
 _PLAYER: Final = (
@@ -83,20 +98,7 @@ def fill(path: Path, rounds: int, open_sessions: int, end_ms: int, emit: Callabl
 
 def _take_templates(db: sqlite3.Connection) -> None:
     """Rows to copy, numbered from 0."""
-    for name, text in {
-        "rounds": "SELECT * FROM rounds WHERE status = 'settled' ORDER BY id",
-        "openings": (
-            "SELECT s.* FROM rounds r JOIN statements s ON s.round_id = r.round_id AND s.kind = 'round_opening'"
-            " WHERE r.status = 'settled' ORDER BY r.id"
-        ),
-        "finals": (
-            "SELECT s.* FROM rounds r JOIN statements s ON s.round_id = r.round_id AND s.kind = 'round_final'"
-            " WHERE r.status = 'settled' ORDER BY r.id"
-        ),
-        "answers": "SELECT * FROM answers WHERE method IN ('StartRound', 'Act') ORDER BY id",
-        "closed": "SELECT * FROM sessions WHERE status = 'closed' ORDER BY id",
-        "opened": "SELECT * FROM sessions WHERE status = 'open' AND open_round_id = '' ORDER BY id",
-    }.items():
+    for name, text in TEMPLATES.items():
         db.execute(f"CREATE TEMP TABLE t_{name} AS SELECT row_number() OVER () - 1 AS n, * FROM ({text})")  # noqa: S608
         db.execute(f"CREATE UNIQUE INDEX temp.t_{name}_n ON t_{name} (n)")
         if not _count(db, name):

@@ -26,6 +26,7 @@ from bench.filling import (
     ROUND_MS,
     ROUNDS_A_SESSION,
     STEP_ROUNDS,
+    TEMPLATES,
 )
 from rgs.store.address import PostgresAddress
 from rgs.store.numbers import EPOCH_MS
@@ -47,20 +48,6 @@ _PLAYER: Final = (
     f" ELSE 'player-' || g.i / {ROUNDS_A_SESSION} % {PLAYERS} END"
 )
 _ROUND: Final = "'00R' || lpad(g.i::text, 23, '0')"
-_TEMPLATES: Final = {
-    "rounds": "SELECT * FROM rounds WHERE status = 'settled' ORDER BY id",
-    "openings": (
-        "SELECT s.* FROM rounds r JOIN statements s ON s.round_id = r.round_id AND s.kind = 'round_opening'"
-        " WHERE r.status = 'settled' ORDER BY r.id"
-    ),
-    "finals": (
-        "SELECT s.* FROM rounds r JOIN statements s ON s.round_id = r.round_id AND s.kind = 'round_final'"
-        " WHERE r.status = 'settled' ORDER BY r.id"
-    ),
-    "answers": "SELECT * FROM answers WHERE method IN ('StartRound', 'Act') ORDER BY time_ms",
-    "closed": "SELECT * FROM sessions WHERE status = 'closed' ORDER BY id",
-    "opened": "SELECT * FROM sessions WHERE status = 'open' AND open_round_id = '' ORDER BY id",
-}
 _KEYS: Final = """
     SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
     WHERE conrelid = $1::regclass AND contype IN ('p', 'u') ORDER BY contype, conname
@@ -110,7 +97,7 @@ async def fill(
             tasks.create_task(_apart(address, size, ["statements"], _add_statements, emit))
             tasks.create_task(_apart(address, size, ["rounds", "sessions", size.answers], _add_the_rest, emit))
         emit("filling: statistics")
-        for template in _TEMPLATES:
+        for template in TEMPLATES:
             await connection.execute(f"DROP TABLE filling_{template}")
         await connection.execute("ANALYZE")
         await connection.execute("SELECT pg_stat_reset()")
@@ -131,7 +118,7 @@ async def bytes_of(address: PostgresAddress) -> int:
 async def _prepare(db: asyncpg.Connection[Any], rounds: int, open_sessions: int, end_ms: int) -> _Size:
     """Rows to copy, numbered from 0; and the row of the instance."""
     counts = {}
-    for name, text in _TEMPLATES.items():
+    for name, text in TEMPLATES.items():
         await db.execute(
             f"CREATE UNLOGGED TABLE filling_{name} AS SELECT row_number() OVER () - 1 AS n, t.* FROM ({text}) t"  # noqa: S608
         )

@@ -85,9 +85,11 @@ def _parser() -> PlainParser:
 def _serve(config: Config, manifest: Manifest, worker: int | None = None, port: int = 0) -> int:
     with BoundedStderr() as stderr:  # it forks, so this comes before any thread
         gc.disable()
-        server = part("rgs.node.server", "server")
-        gc.freeze()
-        gc.enable()
+        try:
+            server = part("rgs.node.server", "server")
+        finally:
+            gc.freeze()
+            gc.enable()
         verify_isolated()
         verify_loaded()
         part("rgs.node.software_identity", "server").verify_certified(config.certified, manifest)

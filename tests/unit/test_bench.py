@@ -28,7 +28,7 @@ from bench.windows import CONCURRENCIES, QUICK_CONCURRENCIES, Played, Repeats, W
 from rgs.tlog.sequencer import Sequencer
 from rgs.v1 import common_pb2 as common
 from tests.support.service.harness import open_harness
-from tests.support.service.player import Player
+from tests.support.service.played import play_two_rounds
 
 MOUNTS = """\
 /dev/a / ext4 rw 0 0
@@ -258,15 +258,7 @@ def test_a_history_leaves_the_disk_its_space(monkeypatch: pytest.MonkeyPatch, tm
 async def test_a_history_is_made_through_the_real_schema(tmp_path: Path) -> None:
     """Rows that the store's own reads take, the same indexes, and accounts that still add up."""
     async with open_harness(tmp_path) as harness:
-        for name in ("anna", "bert"):
-            player = Player(harness, name=name)
-            await player.send(player.opening())
-            await player.send(player.purchase(100_000))
-            await player.send(player.starting())
-            await player.send(player.decision("play_4x"))
-            if name == "anna":
-                await player.send(player.ending())
-                await player.send(player.closing())
+        await play_two_rounds(harness)
     path = tmp_path / "rgs.db"
     with closing(sqlite3.connect(path)) as db:
         before = db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()

@@ -23,7 +23,7 @@ from bench.saturation import Saturated, quantile, saturate
 from bench.shares import Look, Shares, Taken, below, first_full, flushes_of, process_of, shares, threads_of
 from rgs.store.opening import open_parties, open_store
 from tests.support.service.harness import ServiceHarness, open_harness
-from tests.support.service.player import Player
+from tests.support.service.played import play_two_rounds
 from tests.support.store.databases import fresh_database
 
 END_MS = 1_795_000_000_000
@@ -41,19 +41,6 @@ SCHEMA = """
 # --- a history --------------------------------------------------------------------------------------------------------
 
 
-async def play(harness: ServiceHarness) -> None:
-    """Two settled rounds; one session is closed, one stays open."""
-    for name in ("anna", "bert"):
-        player = Player(harness, name=name)
-        await player.send(player.opening())
-        await player.send(player.purchase(100_000))
-        await player.send(player.starting())
-        await player.send(player.decision("play_4x"))
-        if name == "anna":
-            await player.send(player.ending())
-            await player.send(player.closing())
-
-
 async def unread(harness: ServiceHarness) -> set[str]:
     """The instances whose statements the watch over returns would read, and the log would take."""
     instances = await harness.store.instances(alive_only=False)
@@ -63,7 +50,7 @@ async def unread(harness: ServiceHarness) -> set[str]:
 
 async def test_nothing_takes_a_history_in_a_file_for_new(tmp_path: Path) -> None:
     async with open_harness(tmp_path) as harness:
-        await play(harness)
+        await play_two_rounds(harness)
     filling.fill(tmp_path / "rgs.db", rounds=450, open_sessions=30, end_ms=END_MS, emit=lambda _: None)
     async with open_harness(tmp_path) as harness:
         assert filling.INSTANCE not in await unread(harness)
@@ -74,7 +61,7 @@ async def test_a_history_is_made_in_postgres_through_the_real_schema(tmp_path: P
     with fresh_database() as address:
         opened: dict[str, Any] = {"store": await open_store(address), "parties": await open_parties(address)}
         async with open_harness(tmp_path, **opened) as harness:
-            await play(harness)
+            await play_two_rounds(harness)
         connection = await asyncpg.connect(address.url)
         try:
             before = await connection.fetch(SCHEMA)
