@@ -143,7 +143,7 @@ COUNTS: Final[dict[str, Callable[[DeckChunk], Longs | None]]] = {
 
 def _table(counts: Longs, _: int) -> Judged:
     """Place x card: a permutation matrix has covariance P(x)P / 51, so the sum is scaled by 51/52 (verified: without
-    it a fair shuffle is rejected 7 % of the time at 1 %).
+    it a fair shuffle is rejected 5 % of the time at 1 %).
     """
     return laws.even(counts, df=(DECK_SIZE - 1) ** 2, factor=(DECK_SIZE - 1) / DECK_SIZE)
 
