@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,9 +33,10 @@ from rgs.node.config import Config, open_home
 from rgs.node.files import SECRET_MODE, alone_in, make_folder, sync_folder, sync_tree
 from rgs.node.keyring import load_node_signer
 from rgs.node.stores import reading
+from rgs.service.table_statements import counted_seats, shared_statements
 from rgs.service.timekeeping import Timekeeping
-from rgs.store.archive import UNDELETED, Bounds, Part, part_names
-from rgs.store.archiving import NO_ROUNDS, STAYS, PartWriter, SessionToArchive
+from rgs.store.archive import OF_ALL_SEATS, UNDELETED, Bounds, Part, part_names
+from rgs.store.archiving import NO_ROUNDS, STAYS, Gone, PartWriter, SessionToArchive
 from rgs.store.interface import RECOVERING, StoreReads
 from rgs.store.opening import Drop, dropping
 from rgs.store.sequence import read_place
@@ -164,17 +165,20 @@ async def due_sessions(reads: StoreReads, before_ms: int, counted: Counted) -> A
 
 
 async def _parts(reads: StoreReads, before_ms: int, counted: Counted) -> AsyncIterator[list[SessionToArchive]]:
-    """The same by the day on which they were opened, up to PART_ROUNDS."""
-    part: list[SessionToArchive] = []
-    rounds = 0
+    """The same by the day on which they were opened, up to PART_ROUNDS; those at tables apart from solo play."""
+    parts: dict[bool, list[SessionToArchive]] = {False: [], True: []}
+    rounds = {False: 0, True: 0}
     async for session in due_sessions(reads, before_ms, counted):
+        is_seated = bool(session.table_id)
+        part = parts[is_seated]
         is_other_day = part and session.open_ms // DAY_MS != part[0].open_ms // DAY_MS
-        if is_other_day or rounds >= PART_ROUNDS:
+        if is_other_day or rounds[is_seated] >= PART_ROUNDS:
             yield part
-            part, rounds = [], 0
+            part, rounds[is_seated] = [], 0
+            parts[is_seated] = part
         part.append(session)
-        rounds += session.rounds
-    if part:
+        rounds[is_seated] += session.rounds
+    for part in filter(None, parts.values()):
         yield part
 
 
@@ -199,12 +203,15 @@ async def write_part(
         newest: dict[str, int] = {}
         for session in sessions:
             await _write_session(reads, writer, session, newest)
+        if sessions[0].table_id:
+            await _write_shared(reads, writer, newest)
+        held = writer.held() if sessions[0].table_id else {}
         for instance, number in newest.items():
             _verify_published(config, instance, number)
             for start in await reads.statements_of_instance(instance, 1, 1, 1):
                 writer.add(start)
         spans = {session.session_id: (1, session.link_no) for session in sessions}
-        bounds = writer.finish(scope_lines(ExportPlan({}, spans, SELECTION), signer, time_ms))
+        bounds = writer.finish(scope_lines(ExportPlan({}, spans, SELECTION, held=held), signer, time_ms))
     (temporary / UNDELETED).touch(mode=SECRET_MODE)
     sync_tree(temporary)
     temporary.rename(place)
@@ -233,6 +240,26 @@ async def _write_session(
         raise ArchiveRefusedError(why, session_id=name)
 
 
+async def _write_shared(reads: StoreReads, writer: PartWriter, newest: dict[str, int]) -> None:
+    """What the seats of each round share: `certify` needs it beside them, and it leaves the store with the last one."""
+    after = ""
+    while page := writer.seated_rounds(after, PAGE):
+        for round_id, seats in page:
+            round_ = await reads.table_round(round_id)
+            rows = [] if round_ is None else await shared_statements(reads, round_)
+            counted = await counted_seats(reads, rows[0]) if rows else []
+            if round_ is None or {row.kind for row in (*rows, *counted)} != {*OF_ALL_SEATS}:
+                why = f"the store has not all that the seats of round {round_id} share: nothing of it is moved"
+                raise ArchiveRefusedError(why, round_id=round_id)
+            if not await reads.has_more_seats(round_id, seats):
+                writer.add_table_round(round_)
+                rows += counted
+            for row in rows:
+                newest[row.instance] = max(newest.get(row.instance, 0), row.statement_no)
+                writer.add(row)
+        after = page[-1][0]
+
+
 def _verify_published(config: Config, instance: str, number: int) -> None:
     """ArchiveRefusedError unless the log has published the statement, and with it all before it of its instance."""
     place = read_place(config.translog / ORDER_FILE, instance, number)
@@ -247,15 +274,21 @@ async def finish_part(place: Path, drop: Drop) -> None:
     """Read a part back, and delete its rows from the store. ArchiveDamagedError, StoreRefusedError."""
     with closing(Part(place)) as part:
         part.verify()
-        batch: list[tuple[str, int, int]] = []
-        rounds = 0
-        for counts in part.session_counts():
-            batch.append(counts)
-            rounds += counts[2]
-            if rounds >= DROPPED_AT_ONCE:
-                await drop(batch)
-                batch, rounds = [], 0
-        if batch:
-            await drop(batch)
+        await _drop(drop, (Gone(*counts) for counts in part.session_counts()))
+        await _drop(drop, (Gone(name, len(hashes), 1, hashes) for name, hashes in part.shared_hashes()))
     (place / UNDELETED).unlink()
     sync_folder(place)
+
+
+async def _drop(drop: Drop, gone: Iterable[Gone]) -> None:
+    """Delete some hundred rounds in a transaction."""
+    batch: list[Gone] = []
+    rounds = 0
+    for one in gone:
+        batch.append(one)
+        rounds += one.rounds
+        if rounds >= DROPPED_AT_ONCE:
+            await drop(batch)
+            batch, rounds = [], 0
+    if batch:
+        await drop(batch)

@@ -21,9 +21,10 @@ import hashlib
 import heapq
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
@@ -81,7 +82,7 @@ class ExportPlan:
     reason: str
     starts: tuple[str, ...] = ()
     beside: tuple[tuple[int, str, int], ...] = ()
-    held: dict[str, list[Span]] = field(default_factory=dict)
+    held: Mapping[str, Iterable[Span]] = field(default_factory=dict)
 
 
 class Exporter:
@@ -124,7 +125,8 @@ class Exporter:
             raise NotFoundError(f"session {session} has no seat in round {round_id}", kind="round", round_id=round_id)
         numbers, links = SeatNumbers(), list[int]()
         for envelope in await self._reads.round_envelopes(round_id, seat.seat_no):
-            row = await self._reads.statement_of_hash(leaf_hash(envelope)) if envelope else None
+            hash_ = leaf_hash(envelope)
+            row = await self._reads.statement_of_hash(hash_, round_id=round_id) if envelope else None
             if row is not None:
                 numbers.take(row)
                 links.append(row.link_no)
@@ -214,26 +216,27 @@ async def _merge(streams: list[AsyncIterator[StatementRow]]) -> AsyncIterator[St
 
 def scope_lines(plan: ExportPlan, signer: Signer, time_ms: int) -> Iterator[ExportLine]:
     """The `export_scope` statements of a plan; several if one cannot hold all its ranges."""
-    spans = {**plan.held, **{name: [(1, last)] for name, last in plan.instances.items()}}
-    instances = [
+    spans: dict[str, Iterable[Span]] = {**plan.held, **{name: [(1, last)] for name, last in plan.instances.items()}}
+    instances = (
         {"first": str(first), "instance": name, "last": str(last)}
-        for name, held in sorted(spans.items())
-        for first, last in held
-    ]
-    sessions = [
+        for name in sorted(spans)
+        for first, last in spans[name]
+    )
+    sessions = (
         {"first": str(first), "last": str(last), "session_id": name}
         for name, (first, last) in sorted(plan.sessions.items())
-    ]
+    )
     kind = KINDS["export_scope"]
-    while instances or sessions:
+    while True:
         body: dict[str, Any] = {
-            "instances": instances[:SCOPE_INSTANCES],
+            "instances": list(islice(instances, SCOPE_INSTANCES)),
             "kind": kind.name,
             "reason": plan.reason,
-            "sessions": sessions[:SCOPE_SESSIONS],
+            "sessions": list(islice(sessions, SCOPE_SESSIONS)),
             "time": format_time(time_ms),
         }
-        del instances[:SCOPE_INSTANCES], sessions[:SCOPE_SESSIONS]
+        if not body["instances"] and not body["sessions"]:
+            return
         yield ExportLine(seal_envelope(kind.payload_type, format_canonical(body), signer), None)
 
 

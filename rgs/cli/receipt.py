@@ -90,7 +90,7 @@ async def statement_of(config: Config, round_id: str, session: str, name: str) -
     async with reading(config.store, config.archive) as reads:
         seat = await _seat_of(reads, round_id, session, name)
         envelope = (await reads.round_envelopes(round_id, seat.seat_no))[_NAMES.index(name)]
-        row = await reads.statement_of_hash(leaf_hash(envelope)) if envelope else None
+        row = await reads.statement_of_hash(leaf_hash(envelope), round_id=round_id) if envelope else None
         if row is None:
             raise NotFoundError(f"there is no {name} of round {round_id}", kind="round", round_id=round_id)
         return row, await reads.start_of(row.instance)
@@ -98,8 +98,6 @@ async def statement_of(config: Config, round_id: str, session: str, name: str) -
 
 async def _seat_of(reads: StoreReads, round_id: str, session: str, name: str) -> Round:
     found = await reads.seats_of_round(round_id, 0, 2)
-    if not found and (archived := await reads.round(round_id)) is not None:
-        found = [archived]
     if not found:
         raise NotFoundError(f"there is no round_{name} of round {round_id}", kind="round", round_id=round_id)
     if session and found[0].table_id:

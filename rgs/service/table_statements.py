@@ -11,18 +11,18 @@ import json
 from typing import Final
 
 from rgs.core.tables.rows import TableRound
+from rgs.core.tables.tree import path_nodes
 from rgs.store.interface import StatementRow, StoreReads
 
 SHARED_KINDS: Final = ("table_round", "table_deal", "table_final")
 """In the order in which they are signed."""
-_NODE_BYTES: Final = 32
 _HASH = bytes.fromhex
 
 
 async def shared_statements(reads: StoreReads, round_: TableRound) -> list[StatementRow]:
     """`table_round`, `table_deal` and `table_final`, as far as they are signed."""
     named = (round_.table_round, round_.deal, round_.final)
-    found = [await reads.statement_of_hash(_HASH(name)) for name in named if name]
+    found = [await reads.statement_of_hash(_HASH(name), round_id=round_.round_id) for name in named if name]
     return [row for row in found if row is not None]
 
 
@@ -37,11 +37,6 @@ async def path_of(reads: StoreReads, row: StatementRow) -> tuple[bytes, ...]:
     """The path of a `seat_opening` to the root over the seats, its sibling first; of other kinds empty."""
     seat = await reads.seat(row.session_id, row.round_id) if row.kind == "seat_opening" else None
     return () if seat is None else path_nodes(seat.path)
-
-
-def path_nodes(path: bytes) -> tuple[bytes, ...]:
-    """The hashes of a path as a seat's row keeps it."""
-    return tuple(path[at : at + _NODE_BYTES] for at in range(0, len(path), _NODE_BYTES))
 
 
 async def is_offered_to(reads: StoreReads, operator: str, round_id: str) -> bool:

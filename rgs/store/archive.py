@@ -5,6 +5,9 @@ holds sessions that were closed: `statements.jsonl`, which `certify replay` read
 byte each statement of a round stands and keeps the rows of the rounds. Neither has private blocks, pseudonyms or sealed
 decks. A round is found by bounds of the parts and an index, without a scan.
 
+The seats of a table's round go with their sessions, so they may stand in several parts. What they share stands in the
+part of the last one.
+
 Every envelope is compared with the hash in the index, and every row of a round with its digest: ArchiveDamagedError,
 which names the part, for anything that was changed. Calls of the disk run beside the event loop.
 """
@@ -18,7 +21,7 @@ import re
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -28,18 +31,24 @@ from rgs.core.errors import RgsError
 from rgs.core.rounds import Round
 from rgs.core.statements import leaf_hash, parse_line
 from rgs.core.statements.lines import LINE_BYTES_MAX
+from rgs.core.tables.rows import TableRound
 from rgs.store.rows import ROUNDS
+from rgs.store.table_rows import OF_OPERATOR_SEATS, TABLE_ROUNDS
 from rgs.store.tables import listed
 
-FORMAT: Final = "rgs/archive/v1"
+FORMAT: Final = "rgs/archive/v2"
+BEFORE_TABLES: Final = "rgs/archive/v1"
+"""Parts of this format hold solo play only. They are read as before."""
 STATEMENTS_FILE: Final = "statements.jsonl"
 INDEX_FILE: Final = "index.db"
 UNDELETED: Final = "undeleted"
 """A file in a part whose rows may still be in the store."""
 PART: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})\.([1-9][0-9]{0,8})")
 """The name of a part: the UTC day on which its sessions began to play, and a number."""
-MOVED_KINDS: Final = ("round_opening", "round_final", "transfer", "free_bet")
-"""Statements that leave the store. None of them has a private block; the other links of a session stay there."""
+MOVED_KINDS: Final = ("round_opening", "round_final", "seat_opening", "seat_final", "transfer", "free_bet")
+"""Links of a session that leave the store. None of them has a private block; its other links stay there."""
+OF_ALL_SEATS: Final = ("table_round", "table_seats", "table_deal", "table_final")
+"""What all seats of a table's round share: it leaves the store after the last of them."""
 OPEN_MAX: Final = 64
 """Parts that are open at once."""
 PAGE: Final = 512
@@ -53,23 +62,31 @@ INDEX_SCHEMA: Final = (
     )
     """,
     "CREATE UNIQUE INDEX lines_by_number ON lines (instance, statement_no)",
-    "CREATE UNIQUE INDEX lines_by_link ON lines (session_id, link_no)",
-    "CREATE INDEX lines_by_round ON lines (round_id, id)",
+    "CREATE UNIQUE INDEX lines_by_link ON lines (session_id, link_no) WHERE link_no > 0",
+    "CREATE UNIQUE INDEX lines_by_seat ON lines (round_id, seat_no, kind) WHERE seat_no > 0",
+    "CREATE UNIQUE INDEX lines_shared ON lines (round_id, kind) WHERE link_no = 0",
     "CREATE INDEX lines_by_hash ON lines (hash)",
     "".join(
         [
             "CREATE TABLE rounds (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, ",
             listed(ROUNDS.columns),
-            ", UNIQUE (round_id), UNIQUE (session_id, round_no))",
+            ", UNIQUE (round_id, seat_no), UNIQUE (session_id, round_no))",
         ]
+    ),
+    "CREATE UNIQUE INDEX rounds_seat_of ON rounds (session_id, round_id) WHERE table_id <> ''",
+    "CREATE INDEX rounds_seats_of_operator ON rounds (round_id, operator, seat_no) WHERE table_id <> ''",
+    "".join(
+        ["CREATE TABLE table_rounds (digest BLOB NOT NULL, ", listed(TABLE_ROUNDS.columns), ", UNIQUE (round_id))"]
     ),
 )
 INSERT_LINE: Final = "INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_ROUND: Final = ROUNDS.insert_behind("id", "digest")
+INSERT_TABLE_ROUND: Final = TABLE_ROUNDS.insert_behind("digest")
 _LINES: Final = (
-    "SELECT id, kind, instance, statement_no, session_id, link_no, round_id, seat_no, hash, at, bytes FROM lines "
+    "SELECT id, kind, instance, statement_no, session_id, link_no, round_id, seat_no, hash, at, bytes FROM lines s "
 )
 _ROUNDS: Final = "".join(["SELECT ", listed(ROUNDS.columns), ", id, digest FROM rounds "])
+_TABLE_ROUNDS: Final = "".join(["SELECT ", listed(TABLE_ROUNDS.columns), ", digest FROM table_rounds "])
 _T = TypeVar("_T")
 
 
@@ -122,14 +139,16 @@ class Bounds:
     session_count: int
     sha256: str
     """Hex SHA-256 of the whole file of statements."""
+    table_round_count: int = 0
+    """Rounds of tables of which the last seat is here."""
 
     def format(self) -> str:
         """The JSON in `meta`."""
         return json.dumps({name: getattr(self, name) for name in self.__dataclass_fields__}, sort_keys=True)
 
 
-def round_digest(values: Sequence[Any]) -> bytes:
-    """SHA-256 over the columns of a round's row."""
+def row_digest(values: Sequence[Any]) -> bytes:
+    """SHA-256 over the columns of a row."""
     return sha256(json.dumps(list(values), default=bytes.hex, separators=(",", ":")).encode()).digest()
 
 
@@ -153,7 +172,8 @@ class Part:
             address = (folder / INDEX_FILE).resolve().as_uri() + "?mode=ro&immutable=1"
             self._db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
             meta = dict(self._db.execute("SELECT key, value FROM meta").fetchall())
-            if meta["format"] != FORMAT:
+            self._has_tables = meta["format"] == FORMAT
+            if meta["format"] not in (FORMAT, BEFORE_TABLES):
                 raise ValueError(meta["format"])
             self.bounds = Bounds(**json.loads(meta["bounds"]))
         except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
@@ -191,18 +211,39 @@ class Part:
         """Rounds with their row numbers, and without pseudonyms."""
         found = []
         for *columns, number, digest in self._ask(_ROUNDS + where, *values):
-            if round_digest(columns) != digest:
+            if row_digest(columns) != digest:
                 raise self.damaged(f"row {number} of {INDEX_FILE} has been changed")
             found.append((number, ROUNDS.read(columns)))
+        return found
+
+    def table_rounds(self, where: str, *values: Any) -> list[TableRound]:
+        """Rounds of tables of which the last seat is here."""
+        found = []
+        for *columns, digest in self._ask(_TABLE_ROUNDS + where, *values) if self._has_tables else ():
+            round_ = TABLE_ROUNDS.read(columns)
+            if row_digest(columns) != digest:
+                raise self.damaged(f"table round {round_.round_id} in {INDEX_FILE} has been changed")
+            found.append(round_)
         return found
 
     def session_counts(self) -> list[tuple[str, int, int]]:
         """(session, its statements here, its rounds here)."""
         query = (
             "SELECT l.session_id, count(*), (SELECT count(*) FROM rounds r WHERE r.session_id = l.session_id)"
-            " FROM lines l GROUP BY l.session_id ORDER BY l.session_id"
+            " FROM lines l WHERE l.link_no > 0 GROUP BY l.session_id ORDER BY l.session_id"
         )
         return self._ask(query)
+
+    def shared_hashes(self) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+        """Each round of a table of which the last seat is here, with the hashes of what its seats share."""
+        after = ""
+        while page := self.table_rounds("WHERE round_id > ? ORDER BY round_id LIMIT ?", after, PAGE):
+            for round_ in page:
+                lines = self.places("WHERE round_id = ? AND link_no = 0", round_.round_id)
+                if {line.kind for line in lines} != {*OF_ALL_SEATS}:
+                    raise self.damaged(f"{INDEX_FILE} has not all that the seats of round {round_.round_id} share")
+                yield round_.round_id, tuple(line.hash for line in lines)
+            after = page[-1].round_id
 
     def verify(self) -> None:
         """Read all of it: the whole file, every statement and row of the index, and as many as the part says."""
@@ -215,9 +256,12 @@ class Part:
         after = 0
         while page := self.rounds("WHERE id > ? ORDER BY id LIMIT ?", after, PAGE):
             rounds, after = rounds + len(page), page[-1][0]
-        if (statements, rounds) != (self.bounds.statements, self.bounds.round_count):
+        shared = sum(1 for _ in self.shared_hashes())
+        bounds = self.bounds
+        if (statements, rounds, shared) != (bounds.statements, bounds.round_count, bounds.table_round_count):
             raise self.damaged(
-                f"it has {statements} statements and {rounds} rounds, not those that it was written with"
+                f"it has {statements} statements, {rounds} rounds and {shared} table rounds, not those that it was"
+                " written with"
             )
 
     def _ask(self, query: str, *values: Any) -> list[Any]:
@@ -243,12 +287,35 @@ class Archive:
     # --- what reads of the store ask -------------------------------------------------------------------------------
 
     async def round(self, round_id: str) -> Round | None:
-        """The round, without the player's pseudonym."""
-        found = await self._beside(
-            lambda bounds: bounds.rounds[0] <= round_id <= bounds.rounds[1],
-            lambda part: part.rounds("WHERE round_id = ?", round_id),
-        )
+        """The round of solo play, or seat 1 of a table's; here and below without the player's pseudonym."""
+        where = "WHERE round_id = ? AND seat_no = 1"
+        found = await self._beside(_of_round(round_id), lambda part: part.rounds(where, round_id))
         return found[0][1] if found else None
+
+    async def seat(self, session_id: str, round_id: str) -> Round | None:
+        """The seat of a session in a round of a table."""
+        where = "WHERE session_id = ? AND round_id = ? AND table_id <> ''"
+        found = await self._beside(_of_round(round_id), lambda part: part.rounds(where, session_id, round_id))
+        return found[0][1] if found else None
+
+    async def seats_of_round(self, round_id: str, after: int, limit: int, operator: str = "") -> list[Round]:
+        """The archived seats of a round by number, above `after`; at a table those of an operator, where one is given.
+        Others may be in the store.
+        """
+        where, values = "WHERE round_id = ?", [round_id]
+        if operator:
+            where, values = where + " AND operator = ? AND table_id <> ''", [round_id, operator]
+        where += " AND seat_no > ? ORDER BY seat_no LIMIT ?"
+        found = await self._beside(
+            _of_round(round_id), lambda part: part.rounds(where, *values, after, limit), whole=True
+        )
+        seats = {one.seat_no: one for _, one in found}
+        return [seats[number] for number in sorted(seats)][:limit]
+
+    async def table_round(self, round_id: str) -> TableRound | None:
+        """The round of a table, once its last seat is archived."""
+        found = await self._beside(_of_round(round_id), lambda part: part.table_rounds("WHERE round_id = ?", round_id))
+        return found[0] if found else None
 
     async def rounds_of_session(self, session_id: str, before_no: int, limit: int) -> list[tuple[int, Round]]:
         """The rounds of a session, newest first, below a round number."""
@@ -264,16 +331,31 @@ class Archive:
             _of_session(session_id), lambda part: part.lines(where, session_id, after_link, limit)
         )
 
-    async def statements_of_round(self, round_id: str, after_id: int, limit: int) -> list[ArchivedLine]:
-        """Opening and final of a round, above a row."""
-        where = "WHERE round_id = ? AND seat_no > 0 AND id > ? ORDER BY id LIMIT ?"
-        return await self._beside(
-            lambda bounds: bounds.rounds[0] <= round_id <= bounds.rounds[1],
-            lambda part: part.lines(where, round_id, after_id, limit),
+    async def statements_of_round(
+        self, round_id: str, after_id: int, limit: int, operator: str = ""
+    ) -> list[ArchivedLine]:
+        """The archived openings and finals of a round, above a row; those of an operator's seats, where one is given.
+        Others may be in the store.
+        """
+        where, values = "WHERE round_id = ? AND seat_no > 0", [round_id]
+        if operator:
+            where, values = OF_OPERATOR_SEATS, [*(round_id, operator) * 2, round_id]
+        where += " AND id > ? ORDER BY id LIMIT ?"
+        found = await self._beside(
+            _of_round(round_id), lambda part: part.lines(where, *values, after_id, limit), whole=True
         )
+        lines = {(line.seat_no, line.kind): line for line in found}
+        return sorted(lines.values(), key=lambda line: line.id)[:limit]
 
-    async def statement_of_hash(self, hash_: bytes) -> ArchivedLine | None:
-        found = await self._beside(lambda _: True, lambda part: part.lines("WHERE hash = ?", hash_))
+    async def statements_of_seat(self, round_id: str, seat_no: int) -> list[ArchivedLine]:
+        """Opening and final of a seat."""
+        where = "WHERE round_id = ? AND seat_no = ? AND seat_no > 0"
+        return await self._beside(_of_round(round_id), lambda part: part.lines(where, round_id, seat_no))
+
+    async def statement_of_hash(self, hash_: bytes, round_id: str) -> ArchivedLine | None:
+        """It is looked for in every part, unless its round is known."""
+        may_hold = _of_round(round_id) if round_id else lambda _: True
+        found = await self._beside(may_hold, lambda part: part.lines("WHERE hash = ?", hash_))
         return found[0] if found else None
 
     async def statements_of_instance(self, instance: str, first: int, last: int, limit: int) -> list[ArchivedLine]:
@@ -369,6 +451,10 @@ def part_names(folder: Path) -> list[str]:
         why = f"the folder of the archive cannot be read: {error.strerror}: {folder}"
         raise ArchiveDamagedError(why, path=folder) from None
     return sorted(names, key=lambda name: (name.partition(".")[0], int(name.partition(".")[2])))
+
+
+def _of_round(round_id: str) -> Callable[[Bounds], bool]:
+    return lambda bounds: bounds.rounds[0] <= round_id <= bounds.rounds[1]
 
 
 def _of_session(session_id: str) -> Callable[[Bounds], bool]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rgs.core.rounds import Round
@@ -115,15 +115,9 @@ class HistoryReads(StatementReads):
         rows = await self._numbered(ROUNDS, where, session_id, before_no, limit)
         if rows or self.archive is None:
             return rows
-        return await self._with_players(await self.archive.rounds_of_session(session_id, before_no, limit))
-
-    async def _with_players(self, rows: list[tuple[int, Round]]) -> list[tuple[int, Round]]:
-        """Archived rounds of one session, with the player whom its row names: an erased one is nowhere."""
-        if not rows:
-            return []
-        session = await self._first(SESSIONS, "WHERE session_id = ?", rows[0][1].session_id)
-        player = "" if session is None else session.player
-        return [(number, replace(one, player=player)) for number, one in rows]
+        moved = await self.archive.rounds_of_session(session_id, before_no, limit)
+        named = await self._with_players([one for _, one in moved])
+        return [(number, one) for (number, _), one in zip(moved, named, strict=True)]
 
     async def rounds_started(self, operator: str, player: str, first_ms: int, last_ms: int, limit: int) -> list[Round]:
         """A player's rounds that started within the two times, ends included."""

@@ -187,7 +187,7 @@ class StoreReads(
         if found is not None or self.archive is None:
             return found
         archived = await self.archive.round(round_id)
-        return None if archived is None else (await self._with_players([(0, archived)]))[0][1]
+        return None if archived is None else (await self._with_players([archived]))[0]
 
     async def answer(self, party: str, method: str, request_id: str) -> Answer | None:
         """The stored answer of a request, its signed statement with it."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rgs.store.address import PostgresAddress, StoreAddress
 from rgs.store.archive import Archive
+from rgs.store.archiving import Gone
 from rgs.store.interface import Parties, Store, StoreReads
 from rgs.store.parties import SqliteParties
 from rgs.store.recovery import Import
@@ -120,8 +121,8 @@ async def _verify(where: PostgresAddress) -> None:
         await link.close()
 
 
-Drop = Callable[[Sequence[tuple[str, int, int]]], Awaitable[None]]
-"""Deletes the rounds of (session, its statements, its rounds) in one transaction."""
+Drop = Callable[[Sequence[Gone]], Awaitable[None]]
+"""Deletes what is archived in one transaction."""
 
 
 @asynccontextmanager
@@ -142,7 +143,7 @@ async def dropping(where: StoreAddress) -> AsyncIterator[Drop]:
         return
     with store.holding(where), closing(store.open_verified(where)) as db:
 
-        async def drop(sessions: Sequence[tuple[str, int, int]]) -> None:
-            sqlite_dropping.drop(db, sessions)
+        async def drop(gone: Sequence[Gone]) -> None:
+            sqlite_dropping.drop(db, gone)
 
         yield drop

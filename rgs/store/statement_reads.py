@@ -2,7 +2,7 @@
 
 Where a store has an archive, statements that were moved there are read as if they were in the store. It is asked only
 where the store shows a gap: the first and the last link of a session, and the newest statement of an instance, never
-leave the store (docs/retention.md).
+leave the store (docs/retention.md). The seats of a table's round may stand in both.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rgs.store.archive import Archive, ArchivedLine
-from rgs.store.queries import Queries
+from rgs.store.archive import ArchivedLine
+from rgs.store.archived_reads import ArchivedReads
 from rgs.store.table_rows import OF_OPERATOR_SEATS
 from rgs.store.tables import ROW_MAX
 
@@ -39,19 +39,17 @@ _STATEMENT: Final = (
     " p.private"
     " FROM statements s LEFT JOIN privates p ON p.instance = s.instance AND p.statement_no = s.statement_no "
 )
-ROUND_ROWS_MAX: Final = 100
-"""More than the statements of one round of solo play."""
+
+
+_SOLO: Final = ("round_opening", "round_final")
 
 
 def _statement_from(row: Any) -> StatementRow:
     return StatementRow(*(*row[:-1], row[-1] or b""))
 
 
-class StatementReads(Queries):
+class StatementReads(ArchivedReads):
     """The queries, once for both databases."""
-
-    archive: Archive | None = None
-    """Where ended rounds were moved to."""
 
     @abstractmethod
     def _stream(self, query: str, *values: Any) -> AsyncIterator[Any]:
@@ -66,11 +64,12 @@ class StatementReads(Queries):
             values = (before or ROW_MAX, limit)
         return [_statement_from(row) for row in await self._rows(query, *values)]
 
-    async def statement_of_hash(self, hash_: bytes) -> StatementRow | None:
+    async def statement_of_hash(self, hash_: bytes, *, round_id: str = "") -> StatementRow | None:
+        """The statement; an archived one of a round that is named is found without a look into every part."""
         row = await self._row(_STATEMENT + "WHERE s.hash = ?", hash_)
         if row is not None or self.archive is None:
             return None if row is None else _statement_from(row)
-        line = await self.archive.statement_of_hash(hash_)
+        line = await self.archive.statement_of_hash(hash_, round_id)
         return None if line is None else _archived(line)
 
     async def statements_of_instance(
@@ -97,9 +96,7 @@ class StatementReads(Queries):
     async def statements_of_round(self, round_id: str, after_id: int, limit: int) -> list[StatementRow]:
         query = _STATEMENT + "WHERE s.round_id = ? AND s.seat_no > 0 AND s.id > ? ORDER BY s.id LIMIT ?"
         rows = [_statement_from(row) for row in await self._rows(query, round_id, after_id, limit)]
-        if rows or self.archive is None:
-            return rows
-        return [_archived(line) for line in await self.archive.statements_of_round(round_id, after_id, limit)]
+        return await self._with_moved(rows, round_id, after_id, limit)
 
     async def statements_of_operator(
         self, round_id: str, operator: str, after_id: int, limit: int
@@ -108,12 +105,20 @@ class StatementReads(Queries):
         query = _STATEMENT + OF_OPERATOR_SEATS + " AND s.id > ? ORDER BY s.id LIMIT ?"
         values = (*(round_id, operator) * 2, round_id, after_id, limit)
         rows = [_statement_from(row) for row in await self._rows(query, *values)]
-        if rows or self.archive is None:
+        return await self._with_moved(rows, round_id, after_id, limit, operator)
+
+    async def _with_moved(
+        self, rows: list[StatementRow], round_id: str, after_id: int, limit: int, operator: str = ""
+    ) -> list[StatementRow]:
+        """Rows of a round, and what of it is archived: all of a round of solo play, or single seats of a table's."""
+        if rows and rows[0].kind in _SOLO:
             return rows
-        round_ = await self.archive.round(round_id)
-        if round_ is None or round_.operator != operator:
-            return []
-        return [_archived(line) for line in await self.archive.statements_of_round(round_id, after_id, limit)]
+        archive = await self._archive_of(round_id)
+        if archive is None:
+            return rows
+        moved = await archive.statements_of_round(round_id, after_id, limit, operator)
+        found = {(row.instance, row.statement_no): row for row in (*map(_archived, moved), *rows)}
+        return sorted(found.values(), key=lambda row: row.id)[:limit]
 
     async def round_envelopes(self, round_id: str, seat_no: int = 1) -> tuple[bytes, bytes]:
         """The signed opening and final of a seat in a round; empty where not signed yet."""
@@ -121,8 +126,8 @@ class StatementReads(Queries):
         query = "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no = ? AND seat_no > 0"
         found = dict(await self._rows(query, round_id, seat_no))
         if not found and self.archive is not None:
-            lines = await self.archive.statements_of_round(round_id, 0, ROUND_ROWS_MAX)
-            found = {line.kind: line.envelope for line in lines if line.seat_no == seat_no}
+            lines = await self.archive.statements_of_seat(round_id, seat_no)
+            found = {line.kind: line.envelope for line in lines}
         opening, final = (
             next((found[kind] for kind in kinds if kind in found), b"")
             for kinds in (("round_opening", "seat_opening"), ("round_final", "seat_final"))

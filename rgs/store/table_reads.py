@@ -2,6 +2,8 @@
 
 A table may have a million seats. So every query uses an index and is bounded: pages by their caller's limit, questions
 by the first row that answers them.
+
+Seats of ended rounds may be archived, some of a round or all (docs/retention.md).
 """
 
 from __future__ import annotations
@@ -10,15 +12,15 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from rgs.core.rounds import Round
+from rgs.core.rounds import Round, RoundStatus
 from rgs.core.sessions import Session
 from rgs.core.tables.rows import TableRound, TableRow
 from rgs.core.tables.seating import BoxReservation, Sitting
-from rgs.store.queries import Queries
+from rgs.store.archived_reads import ArchivedReads
 from rgs.store.rows import ROUNDS, SESSIONS
 from rgs.store.table_records import ChatMessage, PlayerBarred
 from rgs.store.table_rows import BARS, CHAT, RESERVATIONS, SITTINGS, TABLE_ROUNDS, TABLES
-from rgs.store.tables import listed
+from rgs.store.tables import ROW_MAX, listed
 
 _RESERVED_BREAKS: Final = """
     SELECT s.session_id COLLATE BINARY AS session_id, s.reserved_minor, COALESCE(p.reserved_minor, 0) FROM sessions s
@@ -33,7 +35,7 @@ _RESERVED_BREAKS: Final = """
 """
 
 
-class TableReads(Queries):
+class TableReads(ArchivedReads):
     """The queries, once for both databases."""
 
     _clock_sql: ClassVar[str] = "NULL"
@@ -169,31 +171,54 @@ class TableReads(Queries):
 
     async def seats_of_round(self, round_id: str, after: int, limit: int) -> list[Round]:
         """All seats of a round by number, above `after`."""
-        return await self._found(
-            ROUNDS, "WHERE round_id = ? AND seat_no > ? ORDER BY seat_no LIMIT ?", round_id, after, limit
+        where = "WHERE round_id = ? AND seat_no > ? ORDER BY seat_no LIMIT ?"
+        return await self._with_moved_seats(
+            await self._found(ROUNDS, where, round_id, after, limit), round_id, after, limit
         )
 
     async def seats_of_operator(self, round_id: str, operator: str, after: int, limit: int) -> list[Round]:
         """The seats of an operator's players in a round of a table, by number, above `after`."""
         where = "WHERE round_id = ? AND operator = ? AND seat_no > ? AND table_id <> '' ORDER BY seat_no LIMIT ?"
-        return await self._found(ROUNDS, where, round_id, operator, after, limit)
+        return await self._with_moved_seats(
+            await self._found(ROUNDS, where, round_id, operator, after, limit), round_id, after, limit, operator
+        )
+
+    async def _with_moved_seats(
+        self, seats: list[Round], round_id: str, after: int, limit: int, operator: str = ""
+    ) -> list[Round]:
+        """Seats of a round, and those of them that are archived. None is while one is open; solo play has one seat."""
+        if self.archive is None or any(one.status is RoundStatus.OPEN or not one.table_id for one in seats):
+            return seats
+        archive = await self._archive_of(round_id)
+        if archive is None:
+            return seats
+        moved = await self._with_players(await archive.seats_of_round(round_id, after, limit, operator))
+        found = {one.seat_no: one for one in (*moved, *seats)}
+        return [found[number] for number in sorted(found)][:limit]
 
     async def seat(self, session_id: str, round_id: str) -> Round | None:
         """The seat of a session in a round of a table."""
         where = "WHERE session_id = ? AND round_id = ? AND table_id <> ''"
-        return await self._first(ROUNDS, where, session_id, round_id)
+        found = await self._first(ROUNDS, where, session_id, round_id)
+        archive = await self._archive_of(round_id) if found is None else None
+        moved = await archive.seat(session_id, round_id) if archive is not None else None
+        return found if moved is None else (await self._with_players([moved]))[0]
 
     async def last_seat(self, session_id: str) -> Round | None:
         """The newest round of a session."""
-        return await self._first(ROUNDS, "WHERE session_id = ? ORDER BY round_no DESC LIMIT 1", session_id)
+        found = await self._first(ROUNDS, "WHERE session_id = ? ORDER BY round_no DESC LIMIT 1", session_id)
+        if found is not None or self.archive is None:
+            return found
+        is_closed = "SELECT 1 FROM sessions WHERE session_id = ? AND status = 'closed' AND rounds > 0"
+        if await self._row(is_closed, session_id) is None:
+            return None  # it has not played yet
+        moved = await self.archive.rounds_of_session(session_id, ROW_MAX, 1)
+        return (await self._with_players([moved[0][1]]))[0] if moved else None
 
     async def table_round(self, round_id: str) -> TableRound | None:
-        return await self._first(TABLE_ROUNDS, "WHERE round_id = ?", round_id)
-
-    async def table_rounds(self, table_id: str, before_no: int, limit: int) -> list[TableRound]:
-        """The rounds of a table, newest first, below the number `before_no` (0: from the newest)."""
-        where = "WHERE table_id = ? AND table_round_no < ? ORDER BY table_round_no DESC LIMIT ?"
-        return await self._found(TABLE_ROUNDS, where, table_id, before_no or 1 << 62, limit)
+        """The round of a table; archived after the last of its seats."""
+        found = await self._first(TABLE_ROUNDS, "WHERE round_id = ?", round_id)
+        return found if found is not None or self.archive is None else await self.archive.table_round(round_id)
 
     # --- bars, reservations, chat ---------------------------------------------------------------------------------
 

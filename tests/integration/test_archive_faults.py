@@ -97,8 +97,6 @@ CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from rgs.cli import archive
-from rgs.core.times import format_date
-from rgs.node.clock import now_ms
 from rgs.node.config import load_config
 from rgs.store.sqlite import dropping
 
@@ -116,7 +114,7 @@ def after(count, call):
 
 archive.DROPPED_AT_ONCE = 1
 PATCH
-asyncio.run(archive.move(load_config(Path(sys.argv[1])), now_ms() + 1000, now_ms()))
+asyncio.run(archive.move(load_config(Path(sys.argv[1])), *map(int, sys.argv[2:])))
 """
 
 
@@ -124,7 +122,8 @@ asyncio.run(archive.move(load_config(Path(sys.argv[1])), now_ms() + 1000, now_ms
 def test_a_run_that_is_killed_loses_nothing_and_is_continued(config: Config, tmp_path: Path, moment: str) -> None:
     whole = exported(config, tmp_path / "before.jsonl")
     code = CHILD.replace("PATCH", KILLED_AT[moment])
-    child = subprocess.run([sys.executable, "-c", code, str(config.home)], capture_output=True, check=False, cwd=ROOT)
+    command = [sys.executable, "-c", code, str(config.home), str(now_ms() + 1000), str(now_ms())]
+    child = subprocess.run(command, capture_output=True, check=False, cwd=ROOT)
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()
     assert rounds_in(config) == known_rounds(config)
     assert exported(config, tmp_path / "killed.jsonl").splitlines()[1:] == whole.splitlines()[1:]

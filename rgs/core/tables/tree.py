@@ -17,6 +17,7 @@ SEATS_MAX: Final = 1 << 20
 """The most seats of one round of a table."""
 LEAVES_MIN: Final = 64
 """The fewest leaves: fewer would show how many play."""
+_NODE_BYTES: Final = 32
 
 
 def leaves_for(seats: int) -> int:
@@ -67,3 +68,8 @@ class SeatTree:
 def root_of_padded(seats: Sequence[bytes], salt: bytes) -> bytes:
     """The root over the leaf hashes of all seats and the padding behind them."""
     return SeatTree(seats, salt).root
+
+
+def path_nodes(path: bytes) -> tuple[bytes, ...]:
+    """The hashes of a path as a seat's row keeps it: one behind the other."""
+    return tuple(path[at : at + _NODE_BYTES] for at in range(0, len(path), _NODE_BYTES))

@@ -87,7 +87,9 @@ class StatementReader:
         if kind in SHARED_KINDS:
             return next((row for row in await self._shared(round_id) if row.kind == kind), None)
         envelope = (await self._store.round_envelopes(round_id, seat.seat_no))[_SEAT_KINDS.index(kind)]
-        return await self._store.statement_of_hash(leaf_hash(envelope)) if envelope else None
+        if not envelope:
+            return None
+        return await self._store.statement_of_hash(leaf_hash(envelope), round_id=round_id)
 
     async def path_of(self, row: StatementRow) -> tuple[bytes, ...]:
         """The path that stands beside a `seat_opening`, its sibling first; of other kinds empty."""

@@ -18,10 +18,10 @@ from typing import Final
 from rgs.core.errors import InvalidFieldError, NotFoundError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
+from rgs.core.tables.tree import path_nodes
 from rgs.core.values import check_range
 from rgs.service.callers import Caller
 from rgs.service.pages import decode_token, encode_token
-from rgs.service.table_statements import path_nodes
 from rgs.store.changes import Change, StoreError
 from rgs.store.finals import FinalsListed, FinalsRead, ListedFinal, StatementToList, Unlisted
 from rgs.store.interface import ROW_MAX, Store

@@ -17,12 +17,13 @@ from rgs.core.rounds import Round
 from rgs.core.sessions import Session
 from rgs.core.statements import parse_envelope, parse_statement
 from rgs.core.tables.rows import TableRow
+from rgs.core.tables.tree import path_nodes
 from rgs.core.times import parse_date
 from rgs.core.views import RoundView
 from rgs.service.callers import Caller, Role
 from rgs.service.pages import check_page_size, format_page_token, parse_page_token, verify_alone
 from rgs.service.play.decks import Decks
-from rgs.service.table_statements import path_nodes, shared_statements
+from rgs.service.table_statements import shared_statements
 from rgs.store.interface import ROW_MAX, Store
 
 CODE_DAYS_MAX = 31

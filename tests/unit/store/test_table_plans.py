@@ -71,7 +71,6 @@ async def read_all(store: Any) -> None:
         "seat": lambda: store.seat(ulid(1), ulid(1)),
         "last_seat": lambda: store.last_seat(ulid(1)),
         "table_round": lambda: store.table_round(ulid(1)),
-        "table_rounds": lambda: store.table_rounds(TABLE, 0, 9),
         "bars": lambda: store.bars(TABLE, 9),
         "is_barred": lambda: store.is_barred(TABLE, "op-1", "player-1"),
         "reservations": lambda: store.reservations(TABLE),

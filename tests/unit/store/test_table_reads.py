@@ -304,15 +304,13 @@ async def test_solo_play_is_no_seat_of_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("either_store")
-async def test_the_rounds_of_a_table_come_newest_first(tmp_path: Path) -> None:
+async def test_a_round_of_a_table_is_found_by_its_id(tmp_path: Path) -> None:
     async with open_shelf(tmp_path) as store:
         for number in (2, 1, 3):
             await store.commit(Change(table_round=table_round(number)))
         await store.commit(Change(table_round=table_round(9, "sala-piccola")))
         assert await store.table_round(table_round(2).round_id) == table_round(2)
         assert await store.table_round(ulid(2)) is None
-        assert await store.table_rounds(TABLE, 0, 2) == [table_round(3), table_round(2)]
-        assert await store.table_rounds(TABLE, 2, 2) == [table_round(1)]
 
 
 # --- chat -------------------------------------------------------------------------------------------------------------

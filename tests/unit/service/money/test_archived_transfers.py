@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from rgs.store.archiving import PartWriter
+from rgs.store.archiving import Gone, PartWriter
 from rgs.store.opening import dropping, open_reads, opened_archive
 from tests.support.service.seamless import Better, opened
 
@@ -37,7 +37,7 @@ async def test_transfers_go_with_their_rounds(tmp_path: Path) -> None:
         moved = [row for row in rows if row.kind not in ("session_open", "session_close")]
         assert (bounds.statements, bounds.round_count, bounds.session_count) == (len(moved), ROUNDS, 1)
         async with dropping(store) as drop:
-            await drop([(session_id, len(moved), ROUNDS)])
+            await drop([Gone(session_id, len(moved), ROUNDS)])
         assert [row.kind for row in await reads.statements_of_session(session_id, 0, 100)] == [kinds[0], kinds[-1]]
         with opened_archive(part.parent) as reads.archive:
             assert await reads.statements_of_session(session_id, 0, 100) == rows
