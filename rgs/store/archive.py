@@ -63,7 +63,7 @@ INDEX_SCHEMA: Final = (
     """,
     "CREATE UNIQUE INDEX lines_by_number ON lines (instance, statement_no)",
     "CREATE UNIQUE INDEX lines_by_link ON lines (session_id, link_no) WHERE link_no > 0",
-    "CREATE UNIQUE INDEX lines_by_seat ON lines (round_id, seat_no, kind) WHERE seat_no > 0",
+    "CREATE INDEX lines_by_seat ON lines (round_id, seat_no)",
     "CREATE UNIQUE INDEX lines_shared ON lines (round_id, kind) WHERE link_no = 0",
     "CREATE INDEX lines_by_hash ON lines (hash)",
     "".join(
@@ -326,7 +326,7 @@ class Archive:
 
     async def statements_of_session(self, session_id: str, after_link: int, limit: int) -> list[ArchivedLine]:
         """The links of a session that are archived, above a number."""
-        where = "WHERE session_id = ? AND link_no > ? ORDER BY link_no LIMIT ?"
+        where = "WHERE session_id = ? AND link_no > ? AND link_no > 0 ORDER BY link_no LIMIT ?"
         return await self._beside(
             _of_session(session_id), lambda part: part.lines(where, session_id, after_link, limit)
         )
@@ -349,7 +349,7 @@ class Archive:
 
     async def statements_of_seat(self, round_id: str, seat_no: int) -> list[ArchivedLine]:
         """Opening and final of a seat."""
-        where = "WHERE round_id = ? AND seat_no = ? AND seat_no > 0"
+        where = "WHERE round_id = ? AND seat_no = ?"
         return await self._beside(_of_round(round_id), lambda part: part.lines(where, round_id, seat_no))
 
     async def statement_of_hash(self, hash_: bytes, round_id: str) -> ArchivedLine | None:

@@ -22,11 +22,13 @@ from rgs.node.clock import now_ms
 from rgs.node.config import Config, load_config
 from rgs.node.files import alone_in
 from rgs.node.stores import reading
+from rgs.store import rows
 from rgs.store.archive import INDEX_FILE, STATEMENTS_FILE, UNDELETED, ArchiveDamagedError, part_names
 from rgs.store.changes import StoreRefusedError
 from rgs.store.opening import Drop
 from rgs.store.rows import ERASE_SQL
 from rgs.store.sqlite.store import connect
+from rgs.store.tables import listed
 from tests.support.api.archived import ROUNDS, counted, exported, play_and_close, replayed, until_read
 from tests.support.api.client import ApiClient
 from tests.support.api.harness import serving
@@ -269,6 +271,83 @@ def test_many_parts_are_read_as_one(config: Config, tmp_path: Path, monkeypatch:
     assert exported(config, tmp_path / "after.jsonl").splitlines()[1:] == whole.splitlines()[1:]
     parts = [archive_of(config) / name / STATEMENTS_FILE for name in names]
     assert [replayed(config, part) for part in parts] == [0, 0, 0]
+
+
+INDEX_BEFORE_TABLES = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    """
+    CREATE TABLE lines (
+      id INTEGER PRIMARY KEY, kind TEXT NOT NULL, instance TEXT NOT NULL, statement_no INTEGER NOT NULL,
+      session_id TEXT NOT NULL, link_no INTEGER NOT NULL, round_id TEXT NOT NULL, seat_no INTEGER NOT NULL,
+      hash BLOB NOT NULL, at INTEGER NOT NULL, bytes INTEGER NOT NULL
+    )
+    """,
+    "CREATE UNIQUE INDEX lines_by_number ON lines (instance, statement_no)",
+    "CREATE UNIQUE INDEX lines_by_link ON lines (session_id, link_no)",
+    "CREATE INDEX lines_by_round ON lines (round_id, id)",
+    "CREATE INDEX lines_by_hash ON lines (hash)",
+    f"""
+    CREATE TABLE rounds (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, {listed(rows.ROUNDS.columns)},
+    UNIQUE (round_id), UNIQUE (session_id, round_no))
+    """,
+    "INSERT INTO lines SELECT * FROM now.lines",
+    "INSERT INTO rounds SELECT * FROM now.rounds",
+    "INSERT INTO meta SELECT key, json_remove(value, '$.table_round_count') FROM now.meta WHERE key = 'bounds'",
+    "INSERT INTO meta VALUES ('format', 'rgs/archive/v1')",
+)
+"""How parts were written before they had rounds of tables."""
+
+
+def as_before_tables(part: Path) -> None:
+    new = part / INDEX_FILE
+    with closing(sqlite3.connect(part / "old.db", isolation_level=None)) as db:
+        db.execute("ATTACH ? AS now", (str(new),))
+        for text in INDEX_BEFORE_TABLES:
+            db.execute(text)
+    (part / "old.db").replace(new)
+
+
+def test_a_part_from_before_tables_is_read_and_its_rows_are_deleted(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, finish = exported(config, tmp_path / "before.jsonl"), archive.finish_part
+
+    async def older(place: Path, drop: Drop) -> None:
+        as_before_tables(place)
+        await finish(place, drop)
+
+    monkeypatch.setattr(archive, "finish_part", older)
+    assert moved(config).sessions == 3
+    assert rounds_in(config, "store") == []
+    assert rounds_in(config) == known_rounds(config)
+    assert exported(config, tmp_path / "after.jsonl").splitlines()[1:] == whole.splitlines()[1:]
+    (name,) = part_names(archive_of(config))
+    assert not (archive_of(config) / name / UNDELETED).exists()
+
+    async def read() -> None:
+        async with reading(config.store, config.archive) as reads:
+            for round_id in known_rounds(config):
+                round_ = await reads.round(round_id)
+                assert round_ is not None
+                assert await reads.table_round(round_id) is None
+                assert await reads.seat(round_.session_id, round_id) is None
+                assert await reads.seats_of_round(round_id, 0, 9) == [round_]
+                assert await reads.seats_of_operator(round_id, "demo-operator", 0, 9) == []
+                opening, final = await reads.round_envelopes(round_id)
+                for operator, found in (("demo-operator", [opening, final]), ("op-2", [])):
+                    rows = await reads.statements_of_operator(round_id, operator, 0, 9)
+                    assert [row.envelope for row in rows] == found
+
+    asyncio.run(read())
+
+
+def test_a_part_of_a_later_format_is_refused(config: Config) -> None:
+    moved(config)
+    (name,) = part_names(archive_of(config))
+    with closing(sqlite3.connect(archive_of(config) / name / INDEX_FILE)) as db, db:
+        db.execute("UPDATE meta SET value = 'rgs/archive/v3' WHERE key = 'format'")
+    with pytest.raises(ArchiveDamagedError, match="is not an index of rgs/archive/v2"):
+        rounds_in(config)
 
 
 def test_a_store_from_before_the_move_beside_the_archive_has_nothing_twice(config: Config, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ last. All that is said of them stays the same to the byte, over both stores.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import shutil
 import signal
@@ -20,9 +21,11 @@ from typing import Any
 
 import pytest
 
-from certification import replay
+from certification import dispute, replay
 from rgs.cli import archive
 from rgs.cli.archive import ArchiveRefusedError
+from rgs.cli.dispute import command as dispute_export
+from rgs.cli.receipt import command as receipt
 from rgs.core.statements import parse_line
 from rgs.node.config import load_config
 from rgs.node.stores import reading
@@ -171,6 +174,23 @@ async def test_a_seat_is_shown_to_its_own_operator_alone(night: Night) -> None:
             }
 
 
+async def test_every_read_of_a_part_rides_on_an_index(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    await night.move(5)
+    ask, asked = Part._ask, dict[str, list[str]]()
+
+    def explained(part: Part, query: str, *values: Any) -> list[Any]:
+        asked.setdefault(query, [step[3] for step in ask(part, "EXPLAIN QUERY PLAN " + query, *values)])
+        return ask(part, query, *values)
+
+    monkeypatch.setattr(Part, "_ask", explained)
+    await everything(night)
+    assert len(asked) >= 10
+    scanned = {query: steps for query, steps in asked.items() if any(one.startswith("SCAN") for one in steps)}
+    assert not scanned
+    of_seat = [steps for query, steps in asked.items() if "seat_no = ?" in query]
+    assert of_seat == [["SEARCH s USING INDEX lines_by_seat (round_id=? AND seat_no=?)"]], "not by all other seats"
+
+
 async def test_a_part_holds_no_pseudonym_no_salt_of_a_private_block_and_no_deck(night: Night) -> None:
     secret = [f"player-{number}" for number in range(10)]
     async with reading(night.config.store) as reads:
@@ -188,6 +208,32 @@ async def test_a_part_holds_no_pseudonym_no_salt_of_a_private_block_and_no_deck(
         with closing(Part(archive_of(night) / name)) as part:
             assert all(not round_.sealed and not round_.player for _, round_ in part.rounds(""))
             assert all(not round_.sealed for round_ in part.table_rounds(""))
+
+
+def handed_out(night: Night, folder: Path) -> dict[str, Any]:
+    """What `rgs receipt` and `rgs dispute-export` write of each seat, but for the scopes, which have the time."""
+    folder.mkdir()
+    for round_id, session in itertools.product(night.rounds[:2], night.sessions[1:4]):
+        for opening in (False, True):
+            receipt(round_id, home=night.config.home, opening=opening, session=session, output=folder)
+        dispute_export(round_id, folder / f"{round_id}-{session}.zip", home=night.config.home, session=session)
+    found: dict[str, Any] = {}
+    for path in sorted(folder.iterdir()):
+        files = dispute.read_zip(path) if path.suffix == ".zip" else {"": path.read_bytes()}
+        for name, content in files.items():
+            found[f"{path.name} {name}"] = [
+                line for line in content.splitlines() if b"vnd.rgs.export-scope." not in line
+            ]
+    return found
+
+
+def test_receipts_and_disputes_are_what_they_were(night: Night, tmp_path: Path) -> None:
+    before = handed_out(night, tmp_path / "before")
+    asyncio.run(night.move(2))
+    assert handed_out(night, tmp_path / "two_gone") == before
+    asyncio.run(night.move(5))
+    assert handed_out(night, tmp_path / "all_gone") == before
+    assert len(before) > 80
 
 
 # --- it loses nothing -------------------------------------------------------------------------------------------------
