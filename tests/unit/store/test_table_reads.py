@@ -313,6 +313,26 @@ async def test_a_round_of_a_table_is_found_by_its_id(tmp_path: Path) -> None:
         assert await store.table_round(ulid(2)) is None
 
 
+@pytest.mark.usefixtures("either_store")
+async def test_the_archive_is_not_asked_about_what_is_in_play(tmp_path: Path) -> None:
+    round_, unplayed = table_round(1), at_table(9)
+    async with open_shelf(tmp_path) as store:
+        await store.commit(Change(table_round=round_))
+        await store.commit(Change(session=unplayed))
+        store.archive = object()  # that can answer nothing
+        id_ = round_.round_id
+        for seats in (0, 1):
+            if seats:
+                await store.commit(seat_opened(at_table(1), seat_round(1, 1, round_)))
+            assert len(await store.seats_of_round(id_, 0, 9)) == seats
+            assert len(await store.seats_of_operator(id_, "op-1", 0, 9)) == seats
+            assert len(await store.statements_of_round(id_, 0, 9)) == seats
+            assert len(await store.statements_of_operator(id_, "op-1", 0, 9)) == seats
+            assert await store.seat(unplayed.session_id, id_) is None
+            assert await store.last_seat(unplayed.session_id) is None
+        assert await store.table_round(id_) == round_
+
+
 # --- chat -------------------------------------------------------------------------------------------------------------
 
 
