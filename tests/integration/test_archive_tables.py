@@ -185,20 +185,20 @@ async def test_a_seat_is_shown_to_its_own_operator_alone(night: Night) -> None:
 
 async def test_every_read_of_a_part_rides_on_an_index(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
     await night.move(5)
-    ask, asked = Part._ask, dict[str, list[str]]()
+    ask, plans = Part._ask, dict[str, list[str]]()
 
     def explained(part: Part, query: str, *values: Any) -> list[Any]:
         # Without the values: SQLite looks at them, and rides on an index that holds for these alone.
         steps = ask(part, "EXPLAIN QUERY PLAN " + query, *[None] * len(values))
-        asked.setdefault(query, [step[3] for step in steps])
+        plans.setdefault(query, [step[3] for step in steps])
         return ask(part, query, *values)
 
     monkeypatch.setattr(Part, "_ask", explained)
     await everything(night)
-    assert len(asked) >= 10
-    scanned = {query: steps for query, steps in asked.items() if any(one.startswith("SCAN") for one in steps)}
+    assert len(plans) >= 10
+    scanned = {query: steps for query, steps in plans.items() if any(one.startswith("SCAN") for one in steps)}
     assert not scanned
-    of_seat = [steps for query, steps in asked.items() if "seat_no = ?" in query]
+    of_seat = [steps for query, steps in plans.items() if "seat_no = ?" in query]
     assert of_seat == [["SEARCH s USING INDEX lines_by_seat (round_id=? AND seat_no=?)"]], "not by all other seats"
 
 

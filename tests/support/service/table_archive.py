@@ -199,9 +199,9 @@ async def _records(services: Any, caller: Any, round_id: str) -> Any:
     return await _or_reason(services.history.get_records(caller, round_id=round_id, **named))
 
 
-async def _or_reason(asked: Any) -> Any:
+async def _or_reason(answer: Any) -> Any:
     try:
-        return await asked
+        return await answer
     except NotFoundError as error:
         return error.reason
 
