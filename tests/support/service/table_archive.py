@@ -227,8 +227,8 @@ async def _rows(store: StoreReads, night: Night, round_id: str) -> dict[str, Any
     for party in (OPERATOR.party, OTHER.party, STRANGER.party):
         said[f"seats of {party} {round_id}"] = await store.seats_of_operator(round_id, party, 0, 64)
         rows, after = list[Any](), 0
-        while page := await store.statements_of_operator(round_id, party, after, 1):
-            rows, after = rows + page, page[-1].id
+        while signed := await store.statements_of_operator(round_id, party, after, 1):
+            rows, after = rows + signed, signed[-1].id
         said[f"statements of {party}'s seats {round_id}"] = rows
     for session in night.sessions:
         said[f"seat of {session} {round_id}"] = await store.seat(session, round_id)
