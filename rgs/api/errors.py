@@ -151,7 +151,11 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         _STATE,
         "The free bet cannot be played in this round: used, cancelled, expired, or for another game, currency or ante.",
     ),
-    "FUNDING_MODE": ErrorRow(_STATE, "The session is funded bet by bet: it has no participation to buy or to end."),
+    "FUNDING_MODE": ErrorRow(
+        _STATE,
+        "The session is funded bet by bet: it has no participation to buy or to end, and takes no free bet. "
+        "Or it has play money, and takes no free bet.",
+    ),
     "PARTICIPATION_MISSING": ErrorRow(_STATE, "No right of participation has been bought in this session."),
     "PARTICIPATION_ENDED": ErrorRow(_STATE, "The participation has ended: no top-up, no round."),
     "PARTICIPATION_OPEN": ErrorRow(_STATE, "The participation must be ended first."),
