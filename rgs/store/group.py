@@ -246,7 +246,8 @@ class Group:
         if change.counted is not None:
             self._count(change.counted)
         if change.report is not None and last is not None:
-            self.reports.append(REPORTS.row(replace(change.report, final_hash=last.hash.hex())))
+            *reported, _ = REPORTS.row(change.report)  # its last column is `final_hash`
+            self.reports.append((*reported, last.hash.hex()))
         is_over = change.round is not None and change.round.status is not RoundStatus.OPEN
         if session is not None and change.round is not None and is_over and not session.is_demo:
             self._end(change.round, session.currency)
