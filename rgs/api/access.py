@@ -89,9 +89,12 @@ class CallLines:
 
 
 def trace_field() -> str:
-    """The id of the trace as a further field; empty if nothing is traced."""
+    """The id of the trace as a further field, with the ids of others that this is done for; empty if none is."""
     span = CURRENT.get()
-    return "" if span is None else f',"trace_id":"{span.context.trace_id}"'
+    if span is None:
+        return ""
+    also = ",".join(f'"{one}"' for one in span.serves)
+    return f',"trace_id":"{span.context.trace_id}"' + (f',"trace_ids":[{also}]' if also else "")
 
 
 def quoted(text: str) -> str:

@@ -86,6 +86,8 @@ def format_span(span: Span) -> dict[str, Any]:
         "attributes": _attributes({**span.attributes, "rgs.reason": span.reason}),
         "status": {"code": _STATUS_OK if span.reason == _OK else _STATUS_ERROR},
     }
+    if span.links:
+        found["links"] = [{"traceId": one.trace_id, "spanId": one.span_id} for one in span.links]
     return {**found, "parentSpanId": span.parent_id} if span.parent_id else found
 
 

@@ -9,7 +9,7 @@ card, a player or a nickname. Spans of a trace that its caller does not sample a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -71,6 +71,10 @@ class Span:
     attributes: dict[str, str] = field(default_factory=dict)
     around: Span | None = None
     """Of a message of a stream: the span of the stream."""
+    links: tuple[TraceContext, ...] = ()
+    """Spans, of other traces too, that this one has to do with and does not stand below."""
+    serves: tuple[str, ...] = ()
+    """The ids of the other traces for which this is done, too."""
 
 
 CURRENT: Final[ContextVar[Span | None]] = ContextVar("rgs_span", default=None)
@@ -116,8 +120,7 @@ class Tracer:
         around = CURRENT.get()
         caller = parse_traceparent(traceparent) if around is None else around.context
         if caller is None:
-            self._trace_no = (self._trace_no + 1) % (1 << 128) or 1
-            caller = TraceContext(f"{self._trace_no:032x}", "")
+            caller = self._new_trace()
         span = self._begin(caller, SpanKind.SERVER, "")
         span.around = around
         CURRENT.set(span)
@@ -167,6 +170,47 @@ class Tracer:
             CURRENT.reset(before)
             self._bind("")
             self._end(span, reason)
+
+    @contextmanager
+    def together(
+        self, traceparents: Iterable[str], name: str, attributes: Mapping[str, str] | None = None
+    ) -> Iterator[Span | None]:
+        """What several earlier calls left to be done, done at once: a span below each header that was kept of them.
+
+        One span is around it, which is yielded; whoever gets it sets its `reason`. It is the first of these if nothing
+        is traced here and all headers are of one trace. Otherwise it is a further one, below the current span or of a
+        trace of its own, and the others link to it. They are kept only if the reason was set: until then what they
+        stand for is still to be done. None without a header.
+        """
+        above = [context for context in map(parse_traceparent, traceparents) if context is not None]
+        if not above:
+            yield None
+            return
+        spans = [self._begin(context, SpanKind.INTERNAL, name) for context in above]
+        before, traces = CURRENT.get(), dict.fromkeys(context.trace_id for context in above)
+        if before is None and len(traces) == 1:
+            whole = spans.pop(0)
+        else:
+            own = self._new_trace(any(context.is_sampled for context in above)) if before is None else before.context
+            whole = self._begin(own, SpanKind.INTERNAL, f"{name}, together")
+            whole.serves = tuple(one for one in traces if one != own.trace_id)
+        for span in (whole, *spans):
+            span.attributes.update(attributes or {})
+        restored = CURRENT.set(whole)
+        self._bind(trace_id())
+        try:
+            yield whole
+        finally:
+            CURRENT.reset(restored)
+            self._bind(trace_id())
+            for span in spans if whole.reason else ():
+                span.links = (whole.context,)
+                self._end(span, whole.reason)
+            self._end(whole, whole.reason or "FAILED")
+
+    def _new_trace(self, is_sampled: bool = True) -> TraceContext:
+        self._trace_no = (self._trace_no + 1) % (1 << 128) or 1
+        return TraceContext(f"{self._trace_no:032x}", "", is_sampled)
 
     def _begin(self, above: TraceContext, kind: SpanKind, name: str) -> Span:
         self._span_no = (self._span_no + 1) % (1 << 64) or 1

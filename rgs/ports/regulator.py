@@ -97,10 +97,12 @@ class StageReport:
     returned_minor: int
     opening_hash: str
     end_ms: int
+    traceparent: str | None = None
+    """The trace of the call that made it (W3C Trace Context), which the sending continues; None: it was not traced."""
     final_hash: str = ""
 
 
-_OURS: Final = frozenset({"test_regulator_allowed", "session_id"})
+_OURS: Final = frozenset({"test_regulator_allowed", "session_id", "traceparent"})
 _REGULATOR_ID: Final = re.compile(f"[{REGULATOR_ID_ALPHABET}]{{{REGULATOR_ID_CHARACTERS}}}")
 
 
@@ -203,7 +205,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any, str], object]]] = {
 def checked_fields(message: _Message) -> dict[str, Any]:
     """The fields of a message that a regulator gets, by name; InvalidFieldError or FormatError for a bad value.
 
-    The field `test_regulator_allowed` and a stage's `session_id` are left out: they stay with us.
+    The field `test_regulator_allowed` and a stage's `session_id` and `traceparent` are left out: they stay with us.
     """
     sent = {field.name: getattr(message, field.name) for field in fields(message) if field.name not in _OURS}
     for name, value in sent.items():

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rgs.core.errors import RgsError
 from rgs.core.rounds import Round
 from rgs.core.sessions import Session
-from rgs.observe.traces import SpanKind, Tracer
+from rgs.observe.traces import SpanKind, TraceContext, Tracer, format_traceparent
 from rgs.store.archiving import ArchivingReads
 from rgs.store.changes import (
     Answer,
@@ -45,6 +45,7 @@ from rgs.store.statement_reads import StatementReads
 from rgs.store.statement_reads import StatementRow as StatementRow  # noqa: PLC0414 - offered here too
 from rgs.store.support_reads import SupportReads
 from rgs.store.table_reads import TableReads
+from rgs.store.table_records import SeatTraced
 from rgs.store.tables import ROW_MAX as ROW_MAX  # noqa: PLC0414 - offered here too
 from rgs.store.tables import Table
 from rgs.store.writer import Writer
@@ -344,6 +345,8 @@ class Store(StoreReads):
 
     async def _traced(self, tracer: Tracer, change: Change) -> tuple[Signed, ...]:
         with tracer.inner("store commit", SpanKind.INTERNAL) as span:
+            if span is not None:
+                _leave_trace(change, span.context)
             try:
                 signed = await self.writer.commit(change)
             except RgsError as error:
@@ -449,3 +452,14 @@ class Parties(ABC):
 
     @abstractmethod
     async def close(self) -> None: ...
+
+
+def _leave_trace(change: Change, context: TraceContext) -> None:
+    """Keep the trace for the report that the change queues, or that a table will queue for a seat in play."""
+    report, round_ = change.report, change.round
+    if report is not None:
+        if report.traceparent is None:
+            change.report = replace(report, traceparent=format_traceparent(context))
+    elif round_ is not None and round_.table_id:
+        traced = SeatTraced(format_traceparent(context), round_.session_id, round_.round_id)
+        change.records = (*change.records, traced)

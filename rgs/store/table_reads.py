@@ -169,6 +169,14 @@ class TableReads(ArchivedReads):
         where = "WHERE round_id = ? AND seat_no > ? AND status = 'open' ORDER BY seat_no LIMIT ?"
         return await self._found(ROUNDS, where, round_id, after, limit)
 
+    async def seat_traces(self, round_id: str) -> dict[str, str]:
+        """The `traceparent` of the last decision for each open seat of a round, by session, as `SeatTraced` kept it."""
+        query = (
+            "SELECT session_id, traceparent FROM rounds"
+            " WHERE round_id = ? AND status = 'open' AND table_id <> '' AND traceparent IS NOT NULL"
+        )
+        return {row[0]: row[1] for row in await self._rows(query, round_id)}
+
     async def seats_of_round(self, round_id: str, after: int, limit: int) -> list[Round]:
         """All seats of a round by number, above `after`."""
         where = "WHERE round_id = ? AND seat_no > ? ORDER BY seat_no LIMIT ?"

@@ -132,6 +132,15 @@ class ChatErased:
     message_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class SeatTraced:
+    """The trace of the call that decided last for a seat in play: the seat's report by the table continues it."""
+
+    traceparent: str
+    session_id: str
+    round_id: str
+
+
 TableRecord = (
     SeatsFixed
     | BetsStand
@@ -146,4 +155,5 @@ TableRecord = (
     | ReservationsLapsed
     | ChatMessage
     | ChatErased
+    | SeatTraced
 )

@@ -107,6 +107,7 @@ TABLE_SQL: Final[dict[type, str]] = {
     records.ReservationsLapsed: ("DELETE FROM box_reservations WHERE table_id = ? AND last_no > 0 AND last_no <= ?"),
     records.ChatMessage: CHAT.insert,
     records.ChatErased: "UPDATE chat SET text = '', nickname = '' WHERE message_id = ?",
+    records.SeatTraced: "UPDATE rounds SET traceparent = ? WHERE session_id = ? AND round_id = ?",
 }
 """How the records of tables are written. The fields of a record are the parameters, in order."""
 CONDITIONS: Final = (records.BetsStand, records.SeatsStand)

@@ -1,5 +1,5 @@
-"""A round of each kind followed by one id, from the operator's request to the wallet: in the spans, on the wire and in
-the log. A player who does the same beside it, under another id, is nowhere in it.
+"""A round of each kind followed by one id, from the operator's request to wallet and regulator: in the spans, on the
+wire and in the log. A player who does the same beside it, under another id, is nowhere in it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rgs.devkit.simulators.serving import SimulatorServer
 from rgs.node.logging import Log
 from rgs.node.server import Server
 from rgs.service.callers import Role
+from rgs.service.regulator.reports import Reporting
 from rgs.v1 import session_pb2
 from rgs.v1 import table_pb2 as pb
 from rgs.v1.common_pb2 import ACTION_PLAY_4X
@@ -67,6 +68,8 @@ class Followed:
 
     heard: list[tuple[str, str]] = field(default_factory=list)
     """Method and trace id of each call that the wallet and the regulator have received."""
+    stages: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Transaction id of each report that the regulator has received -> its stages, and its trace id."""
     spans: list[dict[str, Any]] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
 
@@ -81,6 +84,24 @@ class Followed:
         ]
         assert on_wire == spans == lines
         return on_wire
+
+    def reports_of(self, trace_id: str) -> list[tuple[str, bool]]:
+        """The calls that made a report under the id, each with whether the report was sent under it. It was sent on the
+        wire, in a span, and in a log line that leads from the id to it.
+        """
+        by_id, found = {span["spanId"]: span for span in self.spans}, []
+        for report in [s for s in self.spans if s["traceId"] == trace_id and s["name"] == "report stage"]:
+            transaction_id = attribute(report, "rgs.transaction_id")
+            around = {report["spanId"], *(link["spanId"] for link in report.get("links", ()))}
+            (sent,) = [span for span in self.spans if span["name"] == "ReportStages" and span["parentSpanId"] in around]
+            (line,) = [one for one in self.lines if one.get("transaction_id") == transaction_id]
+            assert attribute(sent, "rgs.transaction_id") == transaction_id
+            assert self.stages[transaction_id][1] == sent["traceId"] == line["trace_id"]
+            assert (line["event"], line["reason"], attribute(report, "rgs.reason")) == ("peer_call", "OK", "OK")
+            assert trace_id in (line["trace_id"], *line.get("trace_ids", ()))
+            made_by = by_id[by_id[report["parentSpanId"]]["parentSpanId"]]
+            found.append((made_by["name"].rpartition("/")[2], sent["traceId"] == trace_id))
+        return found
 
     def calls_by(self, trace_id: str) -> list[str]:
         """The methods that the operator has called under the id, in spans and in log lines alike."""
@@ -117,6 +138,8 @@ async def followed(
         async def hear(request: Any, context: Any) -> Any:
             headers = [str(value) for key, value in context.invocation_metadata() if key == "traceparent"]
             found.heard.extend((name, header.split("-")[1]) for header in headers)
+            if name == "ReportStages":
+                found.stages[request.transaction_id] = (len(request.stages), "".join(headers).split("-")[1])
             return await made.unary_unary(request, context)
 
         return made._replace(unary_unary=hear)
@@ -137,6 +160,59 @@ async def followed(
     found.lines += [json.loads(line) for line in config.log.read_text("ascii").splitlines()]
 
 
+def attribute(span: dict[str, Any], name: str) -> str:
+    (value,) = [one["value"]["stringValue"] for one in span["attributes"] if one["key"] == name]
+    return str(value)
+
+
+async def test_a_report_is_sent_under_the_id_of_the_call_that_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the call, by the process that leads the duty."""
+    async with followed(tmp_path, monkeypatch, "it-adm", "participation") as (world, found):
+        player = Traced(await world.player(), 1)
+        await player.enter()
+        await player.ask(player.sessions.BuyParticipation, player.buy_request())
+        await player.play_round()
+
+        async def is_reported() -> bool:
+            return bool(found.stages)
+
+        await until(is_reported)
+    assert found.calls_to(player.trace_id, "ReportStages") == ["ReportStages"]
+    assert found.reports_of(player.trace_id) == [("Act", True)]
+
+
+async def test_reports_that_are_sent_together_are_each_in_the_trace_of_its_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request carries one id: here one of its own. The spans link to it, and its log line names the others."""
+    send, may_send = Reporting.report_stages, asyncio.Event()
+
+    async def later(self: Reporting) -> int:
+        return await send(self) if may_send.is_set() else 0
+
+    monkeypatch.setattr(Reporting, "report_stages", later)
+    async with followed(tmp_path, monkeypatch, "it-adm", "participation") as (world, found):
+        client = await world.player()
+        players = [Traced(client, number) for number in (1, 2)]
+        for player in players:
+            await player.enter()
+            await player.ask(player.sessions.BuyParticipation, player.buy_request())
+            await player.play_round()
+        may_send.set()
+
+        async def is_reported() -> bool:
+            return bool(found.stages)
+
+        await until(is_reported)
+    ((count, trace_id),) = found.stages.values()
+    assert (count, trace_id in {player.trace_id for player in players}) == (2, False)
+    for player in players:
+        assert found.calls_to(player.trace_id, "ReportStages") == []
+        assert found.reports_of(player.trace_id) == [("Act", False)]
+
+
 async def test_a_round_of_one_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with followed(tmp_path, monkeypatch, "it-adm", "participation") as (world, found):
         client = await world.player()
@@ -154,6 +230,7 @@ async def test_a_round_of_one_player(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert found.calls_to(player.trace_id, "Debit", "Credit") == ["Debit", "Credit"]
         assert found.rounds_of(player.trace_id) == {player.round_id}
         assert {"StartRound", "Act"} <= set(found.commits_of(player.trace_id))
+        assert [made_by for made_by, _ in found.reports_of(player.trace_id)] == ["Act"]
 
 
 async def test_a_round_that_is_paid_bet_by_bet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,6 +245,7 @@ async def test_a_round_that_is_paid_bet_by_bet(tmp_path: Path, monkeypatch: pyte
         # the ante, the raise, and what the round returned
         assert found.calls_to(player.trace_id, "Debit", "Credit") == ["Debit", "Debit", "Credit"]
         assert found.rounds_of(player.trace_id) == {player.round_id}
+    assert found.stages == {}, "no such round is reported to a regulator"
 
 
 class Seated(Traced):
@@ -220,7 +298,7 @@ async def play_at_table(players: Sequence[Seated]) -> None:
 
 
 async def test_a_round_at_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its steps are for all who sit there, and in nobody's trace."""
+    """Its steps are for all who sit there, and in nobody's trace. The report of a seat is in that of its player."""
     async with followed(tmp_path, monkeypatch, "it-adm", "participation") as (world, found):
         certificate = world.harness.issue(Role.ADMIN, "admin-1")
         await world.harness.allow(certificate, Role.ADMIN, "admin-1")
@@ -242,3 +320,4 @@ async def test_a_round_at_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         commits = found.commits_of(player.trace_id)
         assert "PlaceBets" in commits
         assert commits.count("Decide") == 1, "the end of the window, the cards and the settlement are the table's"
+        assert [made_by for made_by, _ in found.reports_of(player.trace_id)] == ["Decide"]

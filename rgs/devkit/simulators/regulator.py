@@ -119,7 +119,13 @@ class SimulatedRegulator(Simulator):
 
     async def _report(self, request: pb.ReportStagesRequest, call: Call) -> pb.ReportStagesResponse:
         stages = [
-            copied(port.StageReport, stage, session_id="", end_ms=self._time(stage.end_time, call, request))
+            copied(
+                port.StageReport,
+                stage,
+                session_id="",
+                traceparent=None,
+                end_ms=self._time(stage.end_time, call, request),
+            )
             for stage in request.stages
         ]
         if any(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple, dataclass, field
 from typing import Final
 
@@ -17,6 +18,7 @@ from rgs.core.errors import RgsError, UnavailableError
 from rgs.core.ids import ULID_RANDOM_BYTES, format_ulid
 from rgs.core.sessions import Session
 from rgs.core.times import format_date
+from rgs.observe.traces import Span
 from rgs.ports.regulator import DayAlignment, DayTotals, ModuleReport, Regulator, SoftwareModule, StageReport
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Instance
@@ -84,12 +86,30 @@ class Reporting:
             transaction_id = self.instance.new_id(
                 self.clock.now_ms()
             )  # the regulator skips stages it has, whatever the id
-            await self.regulator.report_stages(transaction_id, [report for _, report in queued])
+            reports = [report for _, report in queued]
+            with self._traced(reports, transaction_id) as span:
+                try:
+                    await self.regulator.report_stages(transaction_id, reports)
+                except UnavailableError:
+                    raise
+                except RgsError as refusal:
+                    if span is not None:
+                        span.reason = _rejection(refusal)
+                    raise
+                if span is not None:
+                    span.reason = "OK"
             await self.store.forget_reports([row_id for row_id, _ in queued])
         return len(queued)
 
+    def _traced(self, reports: Sequence[StageReport], transaction_id: str) -> AbstractContextManager[Span | None]:
+        """The sending of a report belongs to the trace of the call that made it."""
+        if self.store.tracer is None:
+            return nullcontext()
+        made_by = [report.traceparent for report in reports if report.traceparent is not None]
+        return self.store.tracer.together(made_by, "report stage", {"rgs.transaction_id": transaction_id})
+
     async def _hold(self, kind: str, subject: str, refusal: RgsError, *, session_id: str = "") -> None:
-        reason = refusal.metadata.get("rejection", refusal.reason)
+        reason = _rejection(refusal)
         await self.events.emit(
             EventCode.REPORTS_HELD,
             subject=f"{kind} {subject}",
@@ -138,10 +158,14 @@ class Reporting:
         except UnavailableError:
             raise
         except RgsError as refusal:
-            reason = refusal.metadata.get("rejection", refusal.reason)
+            reason = _rejection(refusal)
             await self.events.emit(EventCode.REPORTS_HELD, subject=f"modules {self.node}", reason=reason)
         self._modules, self._modules_day = None, day
         return True
+
+
+def _rejection(refusal: RgsError) -> str:
+    return refusal.metadata.get("rejection", refusal.reason)
 
 
 def _sums(count: DayCount) -> str:

@@ -125,11 +125,15 @@ class SeatRounds:
             revealed=await self.decks.of_ended(round_),
             now_ms=await self._now(row),
         )
+        traces = {} if self.store.tracer is None else await self.store.seat_traces(round_.round_id)
 
         def ended(seat: Round, session: Session) -> Change:
             if session.open_round_id != seat.round_id:
                 raise SessionRaceError("another process has ended the seat")
-            return end.change(seat, session)
+            change = end.change(seat, session)
+            if change.report is not None and seat.session_id in traces:
+                change.report = replace(change.report, traceparent=traces[seat.session_id])
+            return change
 
         async def current(seat: Round) -> Round | None:
             now = await self.store.seat(seat.session_id, seat.round_id)

@@ -152,6 +152,7 @@ TABLES: tuple[Table[Any], ...] = (
 ELSEWHERE = {
     "instances": {"end_ms", "slot", "last_id", "lease_ms", "schema_no"},
     "regulator_days": {"aligned"},
+    "rounds": {"id", "traceparent"},
     "sessions": {"id", "last_id", "reference_slot"},
 }
 """Columns of the schema that no value of a row has."""

@@ -30,6 +30,7 @@ from rgs.store.table_records import (
     SeatsFixed,
     SeatsLost,
     SeatsStand,
+    SeatTraced,
     SittingEnded,
     TableConfigKept,
 )
@@ -63,6 +64,7 @@ async def read_all(store: Any) -> None:
         "has_undecided": lambda: store.has_undecided(ulid(1), ["preflop", "flop"]),
         "has_unfinished": lambda: store.has_unfinished(ulid(1)),
         "open_seats": lambda: store.open_seats(ulid(1), 0, 9),
+        "seat_traces": lambda: store.seat_traces(ulid(1)),
         "seats_of_round": lambda: store.seats_of_round(ulid(1), 0, 9),
         "seats_of_operator": lambda: store.seats_of_operator(ulid(1), "op-1", 0, 9),
         "sessions_by_id": lambda: store.sessions_by_id([ulid(1), ulid(2)]),
@@ -102,7 +104,7 @@ RECORDS: tuple[Record, ...] = (
     SittingEnded(ulid(1), RESERVED), TableConfigKept("00", TABLE, 1, b"{}"),
     PlayerBarred(TABLE, "op-1", "player-9", "X", "a", 1), BarEnded(TABLE, "op-1", "player-9"),
     BoxReserved(TABLE, 1, "op-1", "player-1", 0), BoxReleased(TABLE, 1), ReservationsLapsed(TABLE, 1), line(1),
-    ChatErased(ulid(1)),
+    ChatErased(ulid(1)), SeatTraced("", ulid(1), ulid(1)),
 )  # fmt: skip
 
 
