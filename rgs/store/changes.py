@@ -32,6 +32,10 @@ class StoreUnknownError(StoreError, reason="STORE_OUTCOME_UNKNOWN"):
     """The store did not answer in time. It may have committed, or still may: send the same request id again."""
 
 
+class OvertakenError(StoreError):
+    """Another process has done meanwhile what this change was to do; nothing of it took effect. The store is well."""
+
+
 class InstanceLostError(StoreError, reason="INSTANCE_LOST"):
     """Another process has declared the instance of this process lost. It commits nothing more and ends."""
 

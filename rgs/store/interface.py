@@ -24,6 +24,7 @@ from rgs.store.changes import (
     LargeWin,
     LatchSet,
     NewInstance,
+    OvertakenError,
     Signed,
     StoreError,
     SwitchOff,
@@ -331,11 +332,14 @@ class Store(StoreReads):
     async def commit(self, change: Change) -> tuple[Signed, ...]:
         """Commit with the next group; the signed statements of the change, in the order of its drafts.
 
-        SessionRaceError, RequestSeenError, StoreError: nothing took effect, except the account of a discarded draw.
+        SessionRaceError, RequestSeenError, StoreError: nothing took effect, except the account of a discarded draw. An
+        OvertakenError is no failure of the store: the lead of a duty has moved in the middle of its work.
         """
         self._memory.forget(change)
         try:
             signed = await (self.writer.commit(change) if self.tracer is None else self._traced(self.tracer, change))
+        except OvertakenError:
+            raise
         except StoreError as error:
             self.on_failure(error)
             raise

@@ -263,7 +263,14 @@ def texts_of(record: changes.Record) -> tuple[str, ...]:
 
 def table_of(record: changes.Record) -> str:
     """The table in which a record did not find its row, as the error of the commit names it."""
-    kinds = {"tables": CONDITIONS, "launches": LAUNCH_CONDITIONS, "free_bets": FREE_BET_ONE_ROW}
+    kinds = {
+        "tables": CONDITIONS,
+        "launches": LAUNCH_CONDITIONS,
+        "free_bets": FREE_BET_ONE_ROW,
+        "returns": RETURNS_ONE_ROW,
+        "finals": FINALS_ONE_ROW,
+        "large_wins": (changes.LargeWinReported,),
+    }
     return next((name for name, kind in kinds.items() if isinstance(record, kind)), "records")
 
 

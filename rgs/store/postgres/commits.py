@@ -28,6 +28,7 @@ from rgs.store.changes import (
     Draft,
     InstanceHandover,
     NewInstance,
+    OvertakenError,
     RequestSeenError,
     SessionRaceError,
     Signed,
@@ -56,6 +57,9 @@ ABANDON_S: Final = 10.0
 LOCK_WAIT: Final = "SET LOCAL lock_timeout = '2s'"
 _OF_TABLES: Final = {"tables", "table_rounds", "sittings", "table_configs"}
 """A key of these is taken, or a row of them has moved."""
+_OF_DUTIES: Final = {"returns", "finals", "large_wins"}
+_KEYS_OF_DUTIES: Final = {"returns_late", "finals"}
+"""The process that leads a duty finds a row of the former as it was read, and the keys of the latter free."""
 LEASE_FIRST_MS: Final = 60_000
 """The lease that an instance starts with."""
 
@@ -431,6 +435,10 @@ def _failure_of(change: Change, error: Exception) -> Exception:
             return SessionRaceError("another session of the operator was opened with this operator_reference")
         if table in {"operations", "rounds", "free_bets", "launches"}:
             return SessionRaceError("the session was changed by another request")
+        if table in _KEYS_OF_DUTIES:
+            return _overtaken()
+    if isinstance(error, ShortError) and error.args[0] in _OF_DUTIES:
+        return _overtaken()
     if isinstance(error, ShortError) and error.args[0] in _OF_TABLES:
         return TableMovedError("the table, or a seat of it, was changed by another request")
     if isinstance(error, ShortError) and error.args[0] in {"rounds", "free_bets", "launches"}:
@@ -438,3 +446,7 @@ def _failure_of(change: Change, error: Exception) -> Exception:
     if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | ShortError):
         return StoreError(f"the store could not commit ({type(error).__name__}); nothing of it took effect")
     return error
+
+
+def _overtaken() -> OvertakenError:
+    return OvertakenError("another process has done this meanwhile; nothing of it took effect")

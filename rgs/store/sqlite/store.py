@@ -27,6 +27,7 @@ from rgs.store.changes import (
     InstanceHandover,
     InstanceLostError,
     NewInstance,
+    OvertakenError,
     Record,
     RequestSeenError,
     SessionRaceError,
@@ -86,6 +87,8 @@ _DELETE_ANSWERS: Final = "DELETE FROM answers WHERE id IN (SELECT id FROM answer
 _DELETE_REPORT: Final = "DELETE FROM stage_reports WHERE id = ?"
 _OF_TABLES: Final = re.compile(r"\b(tables|table_rounds|sittings|table_configs)[.:]")
 """A key of these is taken, or a row of them has moved."""
+_OF_DUTIES: Final = re.compile(r"\b(returns|finals|large_wins):|\b(returns_late|finals)\.")
+"""A row has moved, or a key is taken, of what the process that leads a duty commits."""
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -483,6 +486,8 @@ def _failure_of(change: Change, error: Exception) -> Exception:
             return RequestSeenError("the request id was used before", request_id=change.answer.request_id)
         if _OF_TABLES.search(text):
             return TableMovedError("the table, or a seat of it, was changed by another request")
+        if _OF_DUTIES.search(text):
+            return OvertakenError("another process has done this meanwhile; nothing of it took effect")
         if "sessions.operator_reference" in text:
             return SessionRaceError("another session of the operator was opened with this operator_reference")
         if any(name in text for name in ("operations.", "rounds", "free_bets", "launches")):

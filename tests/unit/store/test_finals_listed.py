@@ -13,7 +13,7 @@ import pytest
 
 from rgs.service.audit import finals as module
 from rgs.service.audit.finals import FinalsList
-from rgs.store.changes import Change, Draft, StoreError, StoreUnknownError
+from rgs.store.changes import Change, Draft, OvertakenError, StoreError, StoreUnknownError
 from tests.support.store.shelf import open_shelf, opened, session, table, ulid
 from tests.unit.store.test_postgres import nodes
 
@@ -130,16 +130,19 @@ async def test_many_writers_and_two_that_believe_they_lead(tmp_path: Path, monke
             while not done.is_set():
                 try:
                     await finals.poll()
-                except StoreError:
+                except OvertakenError:
                     lost.append(store)  # the other one was first
                 await asyncio.sleep(0)
 
-        done, lost = asyncio.Event(), list[Any]()
+        done, lost, failures = asyncio.Event(), list[Any](), list[StoreError]()
+        for store in stores:
+            store.on_failure = failures.append
         leaders = [asyncio.create_task(list_on(store)) for store in stores[writers:]]
         await asyncio.gather(*(play(number) for number in range(1, 2 * writers + 1)))
         done.set()
         await asyncio.gather(*leaders)
         assert lost, "they never met"
+        assert failures == [], "the store is well: its guard stays open"
         monkeypatch.setattr(module, "BATCH", 512)
         await FinalsList(stores[-1]).poll()
     await verify_list(tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rgs.core.rounds import RoundStatus
-from rgs.store.changes import Change, Draft, LargeWin, LargeWinReported, StoreError
+from rgs.store.changes import Change, Draft, LargeWin, LargeWinReported, OvertakenError
 from tests.support.store.shelf import dealt, open_shelf, opened, session, started
 
 
@@ -43,6 +43,6 @@ async def test_what_is_large_is_what_the_setting_says(
         assert await store.large_wins(0) == []
         if reported:
             await store.commit(Change(records=(LargeWinReported(round_.round_id),)))
-        with pytest.raises(StoreError):
+        with pytest.raises(OvertakenError):
             await store.commit(Change(records=(LargeWinReported(round_.round_id),)))  # a second time, or for nothing
         assert await store.large_wins(10) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +16,13 @@ from rgs.core.returns.figures import played
 from rgs.core.returns.tally import ReturnTally, format_tally
 from rgs.core.rulesets import parse_canonical_ruleset
 from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS, Monitoring
-from rgs.store.changes import Change, Draft, Signed, StoreError
+from rgs.store.changes import Change, Draft, OvertakenError, Signed, StoreError
 from rgs.store.interface import Store
 from tests.support.clocks import ManualClock
 from tests.support.service.harness import read_statement
 from tests.support.service.monitored import UTH, as_people_do, favouring_dealer, final_of, opening_of, raising, seats
 from tests.support.store.shelf import change_by_hand, open_shelf, ulid
+from tests.unit.store.test_postgres import nodes
 
 pytestmark = pytest.mark.usefixtures("either_store")
 
@@ -145,8 +147,9 @@ async def test_nothing_is_counted_twice_though_commits_fail(tmp_path: Path, monk
 
 
 async def test_of_two_that_lead_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = ManualClock()
+    clock, failures = ManualClock(), list[StoreError]()
     async with open_shelf(tmp_path) as store:
+        store.on_failure = failures.append
         table = Table(store, clock, list(seats("two", 8)))
         one, other = (Monitoring(store=store, clock=clock) for _ in range(2))
         for numbers, late in (((0, 1, 2), False), ((3, 4), False), ((5,), True)):
@@ -166,9 +169,70 @@ async def test_of_two_that_lead_at_once_one_is_refused(tmp_path: Path, monkeypat
             if late:
                 clock.tick(LATE_PERIOD_MS)
             monkeypatch.setattr(store, "commit", overtaken)
-            with pytest.raises(StoreError):
+            with pytest.raises(OvertakenError):
                 await one.poll()
         assert await counted(one) == [format_tally(table.expected([0, 1, 2, 3, 4, 5]))]
+    assert failures == [], "the store is well: its guard stays open"
+
+
+async def test_of_two_that_pass_over_the_same_round_at_once_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else is in their commits, not even a tally."""
+    clock, failures = ManualClock(), list[StoreError]()
+    async with open_shelf(tmp_path) as store:
+        store.on_failure = failures.append
+        table = Table(store, clock, list(seats("passed", 1)))
+        one, other = (Monitoring(store=store, clock=clock) for _ in range(2))
+        await counted(one)
+        await table.start(0)
+        clock.tick(PATIENCE_MS)
+        genuine = store.commit
+
+        async def overtaken(change: Change) -> tuple[Signed, ...]:
+            monkeypatch.setattr(store, "commit", genuine)
+            await other.poll()
+            signed: tuple[Signed, ...] = await genuine(change)
+            return signed
+
+        monkeypatch.setattr(store, "commit", overtaken)
+        with pytest.raises(OvertakenError):
+            await one.poll()
+        assert (await one.measured())[1] == 1
+    assert failures == []
+
+
+@pytest.mark.parametrize("either_store", ["postgres"], indirect=True)
+async def test_a_lead_that_moves_in_the_middle_of_a_look_closes_no_guard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection that holds the lead breaks; the next process looks at once, and commits before the first."""
+    clock, failures = ManualClock(), list[StoreError]()
+    async with nodes(tmp_path, 2) as (old, new):
+        for store in (old, new):
+            store.on_failure = failures.append
+        table = Table(old, clock, list(seats("moved", 3)))
+        await table.start(0, 1, 2)
+        await table.end(0, 1, 2)
+        assert await old.lead("returns")
+        assert not await new.lead("returns")
+        genuine = old.commit
+
+        async def is_slow(change: Change) -> tuple[Signed, ...]:
+            monkeypatch.setattr(old, "commit", genuine)
+            old._side._lose()
+            while not await new.lead("returns"):  # noqa: ASYNC110 - the server sets no event
+                await asyncio.sleep(0.01)
+            await Monitoring(store=new, clock=clock).poll()
+            signed: tuple[Signed, ...] = await genuine(change)
+            return signed
+
+        monkeypatch.setattr(old, "commit", is_slow)
+        with pytest.raises(OvertakenError):
+            await Monitoring(store=old, clock=clock).poll()
+        assert not await old.lead("returns")
+        assert await counted(Monitoring(store=new, clock=clock)) == [format_tally(table.expected([0, 1, 2]))]
+    assert failures == []
 
 
 async def test_of_two_that_count_different_rounds_at_once_none_is_forgotten(

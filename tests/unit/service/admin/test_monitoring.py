@@ -16,7 +16,8 @@ from rgs.core.hands import evaluate
 from rgs.core.returns.tally import Reading, ReturnTally
 from rgs.core.times import format_time
 from rgs.service.admin import monitoring
-from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS, alarm_draft
+from rgs.service.admin.monitoring import LATE_PERIOD_MS, PATIENCE_MS, Monitoring, alarm_draft
+from rgs.store.changes import Change, OvertakenError, Signed
 from rng.generator import Draw
 from rng.shuffle import transcript_to_deck
 from tests.support.clocks import NOW_MS
@@ -217,3 +218,24 @@ def test_the_event_of_an_alarm_has_the_exact_and_the_measured_return(
         **({"before": before} if before else {}),
     }
     assert {name: value for name, value in body.items() if value != ""} == expected
+
+
+async def test_a_leader_that_was_overtaken_closes_no_guard(
+    harness: ServiceHarness, anna: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lead has moved in the middle of a look: the second of the two commits is refused, and rounds go on."""
+    await anna.sit()
+    await anna.play()
+    genuine = harness.store.commit
+
+    async def overtaken(change: Change) -> tuple[Signed, ...]:
+        monkeypatch.setattr(harness.store, "commit", genuine)
+        assert await Monitoring(store=harness.store, clock=harness.clock).poll()
+        return await genuine(change)
+
+    monkeypatch.setattr(harness.store, "commit", overtaken)
+    with pytest.raises(OvertakenError):
+        await harness.services.monitoring.poll()
+    assert not harness.services.availability.guard("store").closed
+    await anna.play()
+    assert (await tally_of(harness)).life.rounds == 2
