@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Final
 
 from rgs.store.changes import StoreRefusedError
@@ -64,11 +66,15 @@ def index_name(index: str) -> str:
     return found[1]
 
 
-def steps(kind: str) -> list[Migration]:
+def steps(kind: str) -> tuple[Migration, ...]:
     """The steps of a database, `sqlite` or `postgres`, from an empty one on."""
-    folder = resources.files("rgs.store.migrations").joinpath(kind)
+    return _read(Path(str(resources.files("rgs.store.migrations").joinpath(kind))))
+
+
+@cache  # dozens of files, asked for at each opening of a store
+def _read(folder: Path) -> tuple[Migration, ...]:
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [parse_step(int(name[:-4]), folder.joinpath(name).read_text(encoding="ascii")) for name in names]
+    return tuple(parse_step(int(name[:-4]), folder.joinpath(name).read_text(encoding="ascii")) for name in names)
 
 
 def verify_version(found: int, kind: str, where: str, expanded: int = 0) -> None:

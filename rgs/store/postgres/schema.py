@@ -6,6 +6,7 @@ the newest that the store has been expanded to (docs/upgrades.md). They differ o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import asyncpg
@@ -111,7 +112,7 @@ async def create(address: PostgresAddress, store_epoch: str) -> None:
         await link.close()
 
 
-async def apply_steps(link: Link, todo: list[Migration]) -> None:
+async def apply_steps(link: Link, todo: Sequence[Migration]) -> None:
     """Within the open transaction: the store is only for software of the newest of these schemas afterwards."""
     for step in todo:
         await link.connection.execute(step.whole)

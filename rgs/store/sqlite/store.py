@@ -192,7 +192,7 @@ def holding(path: Path) -> Iterator[None]:
         yield
 
 
-def _apply_steps(connection: sqlite3.Connection, todo: list[Migration]) -> None:
+def _apply_steps(connection: sqlite3.Connection, todo: Sequence[Migration]) -> None:
     """Within the open transaction: `executescript` would end it."""
     for step in todo:
         statement = ""

@@ -45,10 +45,11 @@ from rgs.service.tables.seats import TableEncode
 from rgs.store.interface import Parties, PartyRow, Store
 from rgs.store.parties import SqliteParties
 from rgs.store.regulator import RegulatorStore
-from rgs.store.sqlite.store import SqliteStore, create_store
+from rgs.store.sqlite.store import SqliteStore
 from rgs.store.wallet import WalletStore
 from tests.support.clocks import NOW_MS, ManualClock
 from tests.support.service.peers import Script, ScriptedRegulator, ScriptedWallet
+from tests.support.store.copied import new_books, new_store
 
 CERTIFICATE_MS = 365 * 86_400_000
 """So long the certificates of admins hold."""
@@ -213,7 +214,7 @@ class ServiceHarness:
         self._account_minor = account_minor
         path = folder / "rgs.db"
         if store is None and not path.exists():
-            create_store(path, STORE_EPOCH)
+            new_store(path, STORE_EPOCH)
         self.store = cast(SqliteStore, store or SqliteStore(path))
         self.instance = Instance(
             store=self.store,
@@ -223,6 +224,7 @@ class ServiceHarness:
             draws_in_flight_max=draws_in_flight_max,
             shared=store is not None,
         )
+        new_books(folder)
         self.wallet_store = WalletStore(folder / "wallet.db")
         self.regulator_store = RegulatorStore(folder / "regulator.db")
         self.wallet = EmbeddedWallet(self.wallet_store, self.clock.now_ms)

@@ -22,7 +22,8 @@ from rgs.store.changes import Answer, Change, Draft, NewInstance, Operation, Sig
 from rgs.store.interface import StatementRow, Store
 from rgs.store.opening import open_reads, open_store
 from rgs.store.postgres.store import PostgresStore
-from rgs.store.sqlite.store import SqliteStore, connect, create_store
+from rgs.store.sqlite.store import SqliteStore, connect
+from tests.support.store.copied import new_store
 
 NODE_KEY = Ed25519Signer.from_seed(b"n" * 32)
 INSTANCE_KEY = Ed25519Signer.from_seed(b"i" * 32)
@@ -61,7 +62,7 @@ async def open_shelf(folder: Path, *, started: bool = True) -> AsyncIterator[Any
     """A new store in the folder (or the one that is there), and by default a started instance."""
     where = address_of(folder)
     if isinstance(where, Path) and not where.exists():
-        create_store(where, ulid(0))
+        new_store(where, ulid(0))
     store = await open_store(where)
     assert isinstance(store, SqliteStore | PostgresStore)
     try:
