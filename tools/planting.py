@@ -121,6 +121,7 @@ class Warm:
         sources = {path: (self._root / path).read_bytes() for path in {each.path for each in self._mutants}}
         numbers = {test: number for number, test in enumerate(items, start=1)}
         functions: dict[str, list[types.FunctionType]] = {}
+        gc.unfreeze()  # tests/conftest.py freezes what has been collected
         for each in gc.get_objects():
             if isinstance(each, types.FunctionType):
                 functions.setdefault(each.__code__.co_filename, []).append(each)
