@@ -50,6 +50,11 @@ from tools.mutations import Mutant
 KNOWN_S: Final = 1.0
 """CPU seconds assumed for a test that was not measured."""
 
+Controlled = Callable[[Sequence[str]], bool]
+"""Runs these tests without a mutant. Returns whether they pass."""
+Judged = Callable[[Callable[[int, Verdict], None]], None]
+"""Runs every mutant, and calls the function when one ends."""
+
 # --- first way: the code of one function, exchanged in place -----------------------------------------------------
 
 
@@ -73,6 +78,10 @@ class Warm:
         self.control = UNSUITED
         self._mutants, self._root, self.tests, self._workers = mutants, root, tests, workers
         self._ended = ended
+
+    def begin(self) -> None:
+        """Measure from here on, what is imported too."""
+        self.measured.start()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -136,37 +145,50 @@ class Warm:
             folder.mkdir()
             folders._basetemp = folder  # noqa: SLF001 - one for each fork, which goes with it
             chosen = [items[test] for test in tests]
-            for item, following in zip(chosen, [*chosen[1:], None], strict=True):
+            for item, following in zip(chosen, [*chosen, None][1:], strict=True):
                 bound_cpu(time.process_time() + limit(self.map, [item.nodeid]))
                 mark(numbers[item.nodeid])
                 if fails(item, following):
                     return 1
             return 0
 
-        def ended(index: int, how: str, number: int) -> None:
+        def reported(ended: Callable[[int, Verdict], None], index: int, how: str, number: int) -> None:
             shutil.rmtree(base / f"fork-{index}", ignore_errors=True)
             mutant = self._mutants[index]
             if how == SURVIVED and self.map.at_import(mutant):
                 how = UNSUITED
             if how != UNSUITED:
-                self._ended(index, Verdict(how, named(items, number) if how != SURVIVED else ""))
+                ended(index, Verdict(how, named(items, number) if how != SURVIVED else ""))
 
         def ended_control(_: int, how: str, number: int) -> None:
             self.control = how if how == SURVIVED else f"{how} in {named(items, number)}"
 
-        gc.freeze()
-        run_all([(partial(run, list(items), None, base / "control"), limit(self.map, items))], 1, ended_control)
-        if self.control == SURVIVED:
+        def controlled(tests: Sequence[str]) -> bool:
+            job = partial(run, tests, None, base / "control"), limit(self.map, tests)
+            run_all([job], 1, ended_control)
+            return self.control == SURVIVED
+
+        def judged(ended: Callable[[int, Verdict], None]) -> None:
             chosen = [(each, self._chosen(each)) for each in self._mutants]
             jobs = [
                 (partial(run, tests, mutant, base / f"fork-{index}"), limit(self.map, tests))
                 for index, (mutant, tests) in enumerate(chosen)
             ]
-            run_all(jobs, self._workers, ended)
+            run_all(jobs, self._workers, partial(reported, ended))
+
+        gc.freeze()
+        self._in_turn(list(items), controlled, judged)
+
+    def _in_turn(self, tests: Sequence[str], controlled: Controlled, judged: Judged) -> None:
+        """First all tests without a mutant, then the mutants."""
+        if controlled(tests):
+            judged(self._ended)
 
 
 class Known(Warm):
-    """The same plugin without a map: each mutant is run against the given tests, in their order."""
+    """The same plugin without a map: each mutant is run against the given tests, in their order. Of these, only the
+    tests that a mutant ended in are run without a mutant, afterwards.
+    """
 
     unreached = STATUS[SURVIVED]
 
@@ -177,12 +199,23 @@ class Known(Warm):
         super().__init__(list(chosen), root, Tests([file for file in files if (root / file).is_file()]), workers, ended)
         self._tests_of = chosen
 
+    def begin(self) -> None:
+        """Without a map nothing is measured."""
+
     def _mapped(self, items: Sequence[pytest.Item], base: Path) -> Map:  # noqa: ARG002 - as the other
         requested = {test for tests in self._tests_of.values() for test in tests}
         return Map(cost={item.nodeid: KNOWN_S for item in items if item.nodeid in requested})
 
     def _chosen(self, mutant: Mutant) -> list[str]:
         return [test for test in self._tests_of[mutant] if test in self.map.cost]
+
+    def _in_turn(self, tests: Sequence[str], controlled: Controlled, judged: Judged) -> None:
+        ends: list[tuple[int, Verdict]] = []
+        judged(lambda index, verdict: ends.append((index, verdict)))
+        in_which = {verdict.test for _, verdict in ends}
+        if controlled([test for test in tests if test in in_which]):
+            for index, verdict in ends:
+                self._ended(index, verdict)
 
 
 def named(tests: Iterable[str], number: int) -> str:
@@ -352,7 +385,7 @@ def _in_child(plugin: Warm, scratch: Path) -> None:
         return
     try:
         os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-        plugin.measured.start()
+        plugin.begin()
         pytest.main([*plugin.tests.options(scratch / "warm"), *plugin.tests.files], plugins=[plugin])
         (scratch / "found").write_bytes(pickle.dumps((plugin.map, plugin.control)))
     finally:

@@ -229,7 +229,7 @@ def rooms_run(tmp_path: Path, test: str, *arguments: str) -> tuple[int, str, lis
 @pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped_and_runs_again_what_may_have_changed(tmp_path: Path) -> None:
     """Stopped in the middle of a line; then with another test, under which only what had survived is run; then the
-    known mutants under that test alone, and under a weaker one.
+    known mutants under that test alone, under a weaker one, and under one that fails without them.
     """
     status, said, lines = rooms_run(tmp_path, WEAK, "--sample", "12")
     assert (status, len(lines)) == (1, 12), said
@@ -261,6 +261,10 @@ def test_a_run_goes_on_where_it_stopped_and_runs_again_what_may_have_changed(tmp
     status, said, _ = rooms_run(tmp_path, f"{real}\n\npytestmark = pytest.mark.skip\n", "--known", "100")
     assert status == 1
     assert "survived test_scaling.py::" in said
+    broken = f"{real}\n\n@pytest.fixture(autouse=True)\ndef broken() -> None:\n    raise ValueError\n"
+    status, said, _ = rooms_run(tmp_path, broken, "--known", "100")
+    assert status == 1
+    assert "known: without a mutant, run a second time: killed in test_scaling.py::" in said
 
 
 # --- the excuses and the committed result -------------------------------------------------------------------------
