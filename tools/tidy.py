@@ -418,8 +418,13 @@ def reaches(target: str, name: str) -> bool:
     return target == name or target.startswith(name + ".")
 
 
-def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+@lru_cache(maxsize=1)  # three rules ask in turn
+def imports(path: str, tree: ast.Module) -> tuple[tuple[int, str], ...]:
     """All imported modules and names, absolute: `from a.b import c` is a.b.c, and `import_module("a.b")` is a.b."""
+    return tuple(_imports(path, tree))
+
+
+def _imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
     bound = bindings(path, tree)
     for node in nodes_of(tree):
         if isinstance(node, ast.Import):
