@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 STATES = (ROOT / "docs/runbook-states.md").read_text("utf-8")
 LINES = (ROOT / "docs/runbook-lines.md").read_text("utf-8")
 LEVELS = {"warning", "warn", "error", "critical", "exception"}
+NAMED = re.compile(rf"\.\s*({'|'.join(LEVELS)})\b")
 EVENT = re.compile(r"[a-z]+([_.][a-z]+)*")
 
 
@@ -87,7 +88,9 @@ def texts(node: ast.expr, scope: ast.AST, module: ast.Module) -> set[str]:
 
 
 def events(source: str) -> Iterator[str]:
-    """The events that a module logs at warning or above."""
+    """The events that a module logs at warning or above: none where no attribute is named like a level."""
+    if not NAMED.search(source):
+        return
     module = ast.parse(source)
     functions = {one for one in ast.walk(module) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
     for scope in functions:
