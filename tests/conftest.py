@@ -15,6 +15,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 from tests.support import skips
 from tests.support.log.logcheck import missing
@@ -50,8 +51,16 @@ def _let_interrupt() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _trace_plainly() -> None:
+    """Where no log is set up, structlog prints, and would lay out each traceback with the source and all local values,
+    which takes seconds.
+    """
+    ConsoleRenderer.get_active().exception_formatter = plain_traceback
+
+
 _into_memory()
 _let_interrupt()
+_trace_plainly()
 
 
 @pytest.hookimpl(tryfirst=True)  # before hypothesis reads the option
