@@ -37,9 +37,11 @@ from rgs.core.rounds import (
     settlement_objects,
 )
 from rgs.core.rulesets import Ruleset
-from rgs.core.statements import commitment_of, next_actions_hash
+from rgs.core.statements import commitment_of, hash_with_action
+from rgs.core.statements.parts import action_bytes
 from rng.shuffle import TranscriptError, transcript_to_deck  # type: ignore[attr-defined]  # it raises it, see there
 
+_ACTIONS: Final = {str(action): action for action in Action}
 _FACES: Final = tuple(format_card(card) for card in FULL_DECK)
 _REVEALED: Final[tuple[str, ...]] = ("cards", "deck", "salt", "transcript")
 _SETTLED: Final[tuple[str, ...]] = (*_REVEALED, "outcome", "settlement")
@@ -124,7 +126,7 @@ def verify_discarded(statement: Statement) -> None:
 
 
 def _verify_commitment(statement: Statement, seat: OpenSeat) -> None:
-    salt, transcript = (bytes.fromhex(statement.body[field]) for field in ("salt", "transcript"))
+    salt, transcript = bytes.fromhex(statement.body["salt"]), bytes.fromhex(statement.body["transcript"])
     if commitment_of(seat.deal_core, salt, transcript) != seat.commitment:
         raise statement.failure(COMMITMENT, "salt and transcript do not give the commitment of the opening")
 
@@ -173,6 +175,7 @@ def play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
     """The seat after all actions; each must be legal in its phase, and the running hash must agree."""
     body = statement.body
     played, time, running = dealt, seat.time, seat.first_hash
+    signed = action_bytes(statement.payload)
     for number, action in enumerate(body["actions"], 1):
         if action["phase"] != played.phase:
             raise statement.failure(
@@ -187,7 +190,7 @@ def play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
         if not is_player and action["action"] != games.default_action(played):
             raise statement.failure(ACTIONS, f"action {number} by {action['by']} is not the ruleset's default")
         try:
-            played = games.apply(played, Action(action["action"]))
+            played = games.apply(played, _ACTIONS[action["action"]])
         except RgsError as error:
             raise statement.failure(ACTIONS, f"action {number}: {error.message}") from None
         cost_minor = played.actions[-1].amount_minor
@@ -195,7 +198,7 @@ def play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
             raise statement.failure(
                 ACTIONS, f"action {number} is priced {action['amount_minor']}, {action['action']} costs {cost_minor}"
             )
-        time, running = action["time"], next_actions_hash(running, action)
+        time, running = action["time"], hash_with_action(running, signed[number - 1])
     if running.hex() != body["actions_hash"]:
         raise statement.failure(ACTIONS, "actions_hash is not the running hash of the actions")
     return played
@@ -238,10 +241,10 @@ def verify_balance(statement: Statement, seat: OpenSeat, played: Seat) -> None:
         raise statement.failure(
             BALANCE, f"balance {before} before, opening and transfers come to {seat.balance_before_minor}"
         )
-    expected = sum(amount for _, amount in played.bets)
+    expected = sum([amount for _, amount in played.bets])
     if staked != expected:
         raise statement.failure(BALANCE, f"staked {staked}, the bets come to {expected}")
-    due = sum(int(row["returned_minor"]) for row in body["settlement"]) if "settlement" in body else staked
+    due = sum([int(row["returned_minor"]) for row in body["settlement"]]) if "settlement" in body else staked
     if returned != due:
         raise statement.failure(BALANCE, f"returned {returned}, the bets return {due}")
     if after != before - staked + returned:

@@ -7,6 +7,8 @@ continues as if it were not there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from rgs.core.errors import FormatError, VerificationError
@@ -42,6 +44,8 @@ class Statement:
     round_id: str
     path: tuple[bytes, ...] = ()
     """The audit path that stands beside a `seat_opening`; empty in a log."""
+    payload: bytes = b""
+    """The canonical bytes of `body`, as they were signed."""
 
     def failure(self, check: Check, message: str) -> VerificationError:
         """The error that names this statement, its numbers and its round."""
@@ -104,10 +108,15 @@ def _is_surely_signed(envelope: Envelope, keys: KeyBook) -> bool:
 
     It accepts nothing that `verify_signature` refuses (tested). What it does not accept, `verify_signature` judges.
     """
-    from rgs.core.statements.bulk import is_signed_by  # noqa: PLC0415 - who loads this module often reads no export
-
     key = keys.known.get(envelope.keyid)
-    return key is not None and is_signed_by(envelope, key.public_key)
+    return key is not None and bool(_bulk().is_signed_by(envelope, key.public_key))
+
+
+@cache
+def _bulk() -> ModuleType:
+    from rgs.core.statements import bulk  # noqa: PLC0415 - who loads this module often reads no export
+
+    return bulk
 
 
 def read_entry(entry: HashedEntry, keys: KeyBook) -> Statement:
@@ -129,6 +138,7 @@ def _read(entry: HashedEntry, keys: KeyBook, private: dict[str, Any] | None) -> 
     except FormatError as error:
         raise SCHEMA.failure(error.message, statement=statement_hash) from None
     statement = Statement(kind, body, statement_hash, key, envelope.keyid, private, _round_id(kind.name, body))
+    statement.payload = envelope.payload
     # (3) The part that needs the payload: the key is that instance's or node's, and was in force.
     _verify_signer(statement, keys)
     return statement

@@ -36,7 +36,8 @@ from rgs.core.replay.table_finals import verify_action_times
 from rgs.core.replay.table_rounds import TableRound
 from rgs.core.rounds import default_end, pushed_objects, settlement_objects
 from rgs.core.rulesets import Ruleset
-from rgs.core.statements import LINK_ZERO, format_canonical
+from rgs.core.statements import LINK_ZERO
+from rgs.core.statements.parts import seat_bytes
 from rgs.core.tables.bodies import seat_outcome_object
 from rgs.core.tlog.merkle import leaf_hash
 
@@ -56,11 +57,11 @@ def read_table_seat(statement: Statement, round_: TableRound | None) -> OpenSeat
         deal_core=b"",
         commitment=b"",
         ruleset=None if round_ is None else round_.ruleset,
-        bets=tuple((bet["bet"], int(bet["amount_minor"])) for bet in seat["bets"]),
+        bets=tuple([(bet["bet"], int(bet["amount_minor"])) for bet in seat["bets"]]),
         balance_before_minor=int(body["balance_before_minor"]),
         balance_after_minor=int(body["balance_after_minor"]),
         time=body["time"],
-        leaf=leaf_hash(format_canonical(seat)),
+        leaf=leaf_hash(seat_bytes(statement.payload)),
         table_round=LINK_ZERO if round_ is None else round_.hash,
         start_time="" if round_ is None else round_.deal_time,
     )

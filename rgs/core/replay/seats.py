@@ -10,7 +10,8 @@ from rgs.core.replay.checks import BALANCE
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.rules import Rulebook
 from rgs.core.rulesets import Ruleset
-from rgs.core.statements import first_actions_hash, format_canonical
+from rgs.core.statements import first_actions_hash
+from rgs.core.statements.parts import deal_bytes, seat_bytes
 from rgs.core.tlog.merkle import leaf_hash
 
 
@@ -57,7 +58,7 @@ class OpenSeat:
     @property
     def staked_minor(self) -> int:
         """The sum of the opening bets."""
-        return sum(amount for _, amount in self.bets)
+        return sum([amount for _, amount in self.bets])
 
     def state(self) -> dict[str, Any]:
         """What `seat_of_state` needs, for JSON."""
@@ -93,14 +94,14 @@ def read_seat(statement: Statement, rulebook: Rulebook) -> OpenSeat:
         seat_no=int(seat["seat_no"]),
         seats=int(deal["seats"]),
         round_no=body["round_no"],
-        deal_core=format_canonical(deal),
+        deal_core=deal_bytes(statement.payload),
         commitment=bytes.fromhex(body["commitment"]),
         ruleset=rulebook.ruleset(deal["ruleset"]),
-        bets=tuple((bet["bet"], int(bet["amount_minor"])) for bet in seat["bets"]),
+        bets=tuple([(bet["bet"], int(bet["amount_minor"])) for bet in seat["bets"]]),
         balance_before_minor=int(body["balance_before_minor"]),
         balance_after_minor=int(body["balance_after_minor"]),
         time=body["time"],
-        leaf=leaf_hash(format_canonical(seat)),
+        leaf=leaf_hash(seat_bytes(statement.payload)),
     )
 
 

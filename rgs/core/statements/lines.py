@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rgs.core.errors import FormatError
 from rgs.core.statements.canonical import format_canonical, parse_canonical, verify_length
@@ -43,8 +42,7 @@ _DECODER = json.JSONDecoder()
 _HEAD, _BESIDE, _MIDDLE, _NULL = b'{"envelope":', b',"path":', b',"private":', b"null}"
 
 
-@dataclass(frozen=True, slots=True)
-class ExportLine:
+class ExportLine(NamedTuple):
     """One statement of an export: its envelope bytes, its private block with salt where that still exists, and the
     audit path of a `seat_opening`, its sibling first.
     """
