@@ -175,8 +175,8 @@ def play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
     """The seat after all actions; each must be legal in its phase, and the running hash must agree."""
     body = statement.body
     played, time, running = dealt, seat.time, seat.first_hash
-    signed = action_bytes(statement.payload)
-    for number, action in enumerate(body["actions"], 1):
+    actions = zip(body["actions"], action_bytes(statement.payload), strict=True)
+    for number, (action, data) in enumerate(actions, 1):
         if action["phase"] != played.phase:
             raise statement.failure(
                 ACTIONS, f"action {number} is taken at {action['phase']}, the round is at {played.phase}"
@@ -198,7 +198,7 @@ def play(statement: Statement, seat: OpenSeat, dealt: Seat) -> Seat:
             raise statement.failure(
                 ACTIONS, f"action {number} is priced {action['amount_minor']}, {action['action']} costs {cost_minor}"
             )
-        time, running = action["time"], hash_with_action(running, signed[number - 1])
+        time, running = action["time"], hash_with_action(running, data)
     if running.hex() != body["actions_hash"]:
         raise statement.failure(ACTIONS, "actions_hash is not the running hash of the actions")
     return played

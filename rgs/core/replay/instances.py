@@ -19,7 +19,7 @@ from rgs.core.replay.draws import DrawAccount
 from rgs.core.replay.keys import SigningKey
 from rgs.core.replay.reading import Statement
 from rgs.core.replay.scope import NumberSequence, Scope
-from rgs.core.statements import KINDS
+from rgs.core.statements import KINDS, format_canonical
 
 KEYS_CHANGED: Final = "KEYS_CHANGED"
 """Reason of the end of an instance whose process continues as the next one."""
@@ -191,8 +191,10 @@ class Instances:
             numbers, draws = NumberSequence(**row["numbers"]), DrawAccount(**row["draws"])
             self._known[row["name"]] = ReplayedInstance(**{**row, "numbers": numbers, "draws": draws})
         for row in state["lost"]:
-            keyid = row["keyid"]
-            self.lose(Statement(KINDS["instance_lost"], row["body"], row["hash"], keys[keyid], keyid, None, ""))
+            body, keyid = row["body"], row["keyid"]
+            payload = format_canonical(body)
+            kind = KINDS["instance_lost"]
+            self.lose(Statement(kind, body, row["hash"], keys[keyid], keyid, None, "", payload=payload))
 
     # --- at the end of the files ---
 
