@@ -327,15 +327,15 @@ class _LogRun:
     def _take(self, chunk: LogChunk, found: VerifiedChunk) -> Iterator[VerificationError]:
         audit, replay, first = self.audit, self._replay, self._tree.size
         origin = self.checkpoint.origin
-        yield from self._tree.grow(self.auditor.source, [hash_ for hash_, _, _ in found.found])
-        for index, (hash_, envelope, is_signed) in enumerate(found.found, first):
+        yield from self._tree.grow(self.auditor.source, [one[0] for one in found.found])
+        for index, (hash_, envelope, is_signed, is_formed) in enumerate(found.found, first):
             if index == 0 and (self._shard_before is not None or not chunk.entries[0].startswith(b"{")):
                 yield from self._begin_shard(chunk.entries[0])
                 continue
             if envelope is None:
                 failures = replay.refuse("the entry is not an envelope in its one form")
             else:
-                failures = replay.feed_entry(HashedEntry(hash_, envelope, Place(origin, index), is_signed=is_signed))
+                failures = replay.feed_entry(HashedEntry(hash_, envelope, Place(origin, index), is_signed, is_formed))
                 if is_signed and len(audit.sample) < SAMPLE:
                     audit.sample.append((chunk.entries[index - first], chunk.keys[envelope.keyid]))
             for error in failures:
@@ -343,21 +343,18 @@ class _LogRun:
             if replay.statement is not None:
                 if replay.statement.kind.numbered:  # the others are the key bundle's, and stand with it
                     self._signed.setdefault(replay.statement.keyid, {})[origin] = index
-                for error in (*self._findings.take(replay.statement), *self._verify_time(replay.statement, index)):
+                for error in self._findings.take(replay.statement) + self._verify_time(replay.statement, index):
                     audit.report(error, f"entry {index}")
 
-    def _verify_time(self, statement: Statement, index: int) -> Iterator[VerificationError]:
+    def _verify_time(self, statement: Statement, index: int) -> list[VerificationError]:
         """No statement is dated later than the checkpoint over it, or names a checkpoint that covers it."""
-        body, named = statement.body, {"statement": statement.hash, "kind": statement.kind.name}
+        body, wrong = statement.body, []
         if body["time"] > self._latest:
-            message = f"dated {body['time']}, and the checkpoint over it was seen no later than {self._latest}"
-            yield failure(TIMES, message, **named)
-        known = body.get("checkpoint", {})
-        origin, size = known.get("origin", ""), known.get("size", "0")
-        if body.get("code") == "CHECKPOINT_KNOWN":
-            origin, size = body.get("subject", ""), body.get("after", "").partition(" ")[0]
+            wrong.append(f"dated {body['time']}, and the checkpoint over it was seen no later than {self._latest}")
+        origin, size = _checkpoint_in(body)
         if origin == self.checkpoint.origin and not (size.isdecimal() and int(size) <= index):
-            yield failure(TIMES, f"entry {index} names a checkpoint of {size[:20]} entries, which covers it", **named)
+            wrong.append(f"entry {index} names a checkpoint of {size[:20]} entries, which covers it")
+        return [failure(TIMES, message, statement=statement.hash, kind=statement.kind.name) for message in wrong]
 
     def _begin_shard(self, entry: bytes) -> Iterator[VerificationError]:
         """The first entry of a later shard is the last checkpoint of the one before, and that is what was verified."""
@@ -375,6 +372,15 @@ class _LogRun:
                 ENTRY,
                 f"the shard goes on from {named.origin} at {named.size}; verified was {before.origin} {before.size}",
             )
+
+
+def _checkpoint_in(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Origin and size of the checkpoint that a statement names; empty, 0 where it names none."""
+    if "checkpoint" in body:
+        return body["checkpoint"]["origin"], body["checkpoint"]["size"]
+    if body.get("code") == "CHECKPOINT_KNOWN":
+        return body.get("subject", ""), body.get("after", "").partition(" ")[0]
+    return "", "0"
 
 
 def measure_bare(sample: list[tuple[bytes, bytes]], clock: Callable[[], float] = process_time) -> tuple[float, float]:

@@ -1,4 +1,5 @@
-"""The part of an audit that needs no memory, as a pure function over chunks: leaf hashes, envelopes, signatures.
+"""The part of an audit that needs no memory, as a pure function over chunks: leaf hashes, envelopes, signatures, and
+the form of signed payloads.
 
 `verify_chunk` takes bytes and gives values, so it runs in this process or on any of the `certification.engines`. They
 return results in the order of the chunks. A signature is verified under the public key whose fingerprint is the
@@ -19,13 +20,16 @@ from typing import Final
 from rgs.core.errors import FormatError
 from rgs.core.statements import KINDS, Envelope, key_fingerprint, parse_envelope
 from rgs.core.statements.bulk import is_signed_by
+from rgs.core.statements.kinds import is_formed
 from rgs.core.tlog.merkle import leaf_hash
 
 _START: Final = KINDS["instance_start"].payload_type.encode("ascii")
 _PAYLOAD: Final = re.compile(rb'\{"payload":"([A-Za-z0-9+/=]{1,45000})"')
 
-Found = tuple[bytes, Envelope | None, bool]
-"""Leaf hash, the envelope (None if it is not one), whether its signature verifies under its keyid."""
+Found = tuple[bytes, Envelope | None, bool, bool]
+"""Leaf hash, the envelope (None if it is not one), whether its signature verifies under its keyid, and whether what is
+signed is a payload in the form of its kind.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,11 @@ def verify_chunk(chunk: LogChunk) -> VerifiedChunk:
         try:
             envelope = parse_envelope(entry)
         except FormatError:
-            found.append((hash_, None, False))
+            found.append((hash_, None, False, False))
             continue
         key = chunk.keys.get(envelope.keyid)
-        found.append((hash_, envelope, key is not None and is_signed_by(envelope, key)))
+        is_signed = key is not None and is_signed_by(envelope, key)
+        found.append((hash_, envelope, is_signed, is_signed and is_formed(envelope)))
     return VerifiedChunk(tuple(found), thread_time() - began)
 
 

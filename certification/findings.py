@@ -68,14 +68,13 @@ class AuditFindings:
     _play_money: set[str] = field(default_factory=set)
     """Open sessions with play money: in no sum of money."""
 
-    def take(self, statement: Statement) -> Iterator[VerificationError]:
+    def take(self, statement: Statement) -> list[VerificationError]:
         """One statement."""
-        body = statement.body
         if not statement.kind.numbered:  # a root's clock is a person's
-            yield from self._take_key(statement)
-            return
-        self.newest = max(self.newest, body["time"])
+            return list(self._take_key(statement))
+        self.newest = max(self.newest, statement.body["time"])
         (self._take_link if statement.kind.linked else self._take_unlinked)(statement)
+        return []
 
     def _take_link(self, statement: Statement) -> None:
         """A link of a session."""

@@ -62,13 +62,15 @@ class HashedEntry(NamedTuple):
     """An entry of a log that has passed checks 1 and 2.
 
     `is_signed`: the signature verifies under a public key whose fingerprint is the envelope's keyid. Whose key it is,
-    and whether it may sign this, is not checked yet. `place` is the place in the log, None outside of one.
+    and whether it may sign this, is not checked yet. `is_formed`: the payload has the form that check 4 demands. Where
+    either was not asked before, it is False and asked then. `place` is the place in the log, None outside of one.
     """
 
     hash: bytes
     envelope: Envelope
     place: Place | None
     is_signed: bool
+    is_formed: bool = False
 
 
 def read_statement(line: bytes, keys: KeyBook) -> Statement:
@@ -133,7 +135,7 @@ def _read(entry: HashedEntry, keys: KeyBook, private: dict[str, Any] | None) -> 
         raise KEY.failure(error.message, statement=statement_hash) from None
     # (4) The payload.
     try:
-        kind, body = parse_statement(envelope)
+        kind, body = parse_statement(envelope, formed=entry.is_formed)
         verify_times(kind.name, body)
     except FormatError as error:
         raise SCHEMA.failure(error.message, statement=statement_hash) from None

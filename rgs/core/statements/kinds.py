@@ -454,8 +454,15 @@ def kind_of(name: str, body: Mapping[str, Any]) -> Kind:
     return KINDS[name]
 
 
-def parse_statement(envelope: Envelope) -> tuple[Kind, dict[str, Any]]:
-    """Kind and body of an envelope whose signature was (or will be) verified.
+def is_formed(envelope: Envelope) -> bool:
+    """Whether the payload is canonical and of its kind's schema. `parse_statement` says what is wrong if it is not."""
+    kind, payload = KIND_OF_PAYLOAD_TYPE.get(envelope.payload_type), envelope.payload
+    return kind is not None and len(payload) <= PAYLOAD_BYTES_MAX and kind.canonical.fullmatch(payload) is not None
+
+
+def parse_statement(envelope: Envelope, *, formed: bool = False) -> tuple[Kind, dict[str, Any]]:
+    """Kind and body of an envelope whose signature was (or will be) verified. `formed`: `is_formed` was asked before,
+    and said so.
 
     Raises FormatError on any deviation from the kind's schema or the canonical form, naming the first.
     """
@@ -463,7 +470,7 @@ def parse_statement(envelope: Envelope) -> tuple[Kind, dict[str, Any]]:
     if kind is None:
         raise FormatError(f"payload type {envelope.payload_type} is not known", value=envelope.payload_type)
     payload = envelope.payload
-    if len(payload) <= PAYLOAD_BYTES_MAX and kind.canonical.fullmatch(payload) is not None:
+    if formed or is_formed(envelope):
         body: dict[str, Any]
         body, _ = _DECODER.raw_decode(payload.decode("ascii"))  # nothing follows it
         return kind, body

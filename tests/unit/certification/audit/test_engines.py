@@ -49,8 +49,12 @@ def found_by(case: Case, name: str, workers: int, cluster: str | None) -> list[t
 
 def test_many_processes_find_what_one_finds(case: Case) -> None:
     alone = found_by(case, "process", 1, None)
-    assert [hash_ for found in alone for hash_, _, _ in found] == [bytes.fromhex(one) for one in case.factory.hashes]
-    assert {is_signed for found in alone for _, _, is_signed in found} == {True, False}  # node keys are not among them
+    assert [one[0] for found in alone for one in found] == [bytes.fromhex(one) for one in case.factory.hashes]
+    # Node keys are not among those that the entries name. Whatever is signed here is in its form.
+    assert {(is_signed, formed) for found in alone for _, _, is_signed, formed in found} == {
+        (True, True),
+        (False, False),
+    }
     assert found_by(case, "process", 2, None) == alone
 
 

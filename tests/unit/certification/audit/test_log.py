@@ -15,6 +15,8 @@ from certification.log import StateFile, main
 from certification.sources import Folder
 from certification.tree import Tree, read_accepted, read_bundle
 from rgs.core.errors import VerificationError
+from rgs.core.statements import KINDS, PAYLOAD_BYTES_MAX, Ed25519Signer, Envelope, format_canonical, format_envelope
+from rgs.core.statements.envelope import pre_authentication_encoding
 from rgs.core.tlog.merkle import leaf_hash
 from rgs.core.tlog.note import ED25519, format_vkey, note_key
 from rgs.core.tlog.policies import parse_policy
@@ -153,9 +155,41 @@ def test_trees_of_all_sizes(tmp_path: Path, size: int) -> None:
     assert not list(tree.grow(source, list(map(leaf_hash, entries)))) + list(tree.finish(source, checkpoint))
 
 
+def test_a_signed_payload_counts_as_formed_only_in_the_one_form_of_its_kind() -> None:
+    signer = Ed25519Signer.from_seed(b"s" * 32)
+    right = format_canonical(
+        {
+            "code": "X",
+            "instance": "a",
+            "kind": "event",
+            "statement_no": "2",
+            "time": "2026-11-21T22:30:00.123Z",
+        }
+    )
+    event = KINDS["event"].payload_type
+    payloads = {
+        (event, right): True,
+        (event, right.replace(b":", b": ", 1)): False,
+        (event, right.replace(b'"2"', b'"02"')): False,
+        (event, right + b" " * PAYLOAD_BYTES_MAX): False,
+        (KINDS["report"].payload_type, right): False,
+        ("application/x", right): False,
+    }
+    entries = [
+        format_envelope(Envelope(kind, payload, signer.keyid, signer.sign(pre_authentication_encoding(kind, payload))))
+        for kind, payload in payloads
+    ]
+    found = verify_chunk(LogChunk(tuple(entries), {signer.keyid: signer.public_key})).found
+    assert [(is_signed, formed) for _, _, is_signed, formed in found] == [
+        (True, formed) for formed in payloads.values()
+    ]
+    unsigned = verify_chunk(LogChunk((entries[0],), {})).found
+    assert unsigned[0][2:] == (False, False)  # nothing is asked of what nobody has signed
+
+
 def test_what_is_no_envelope_and_names_no_key_is_passed_on_as_it_is(case: Case) -> None:
     entries = entries_of(case.factory)
-    assert verify_chunk(LogChunk((b"{}",), {})).found == ((leaf_hash(b"{}"), None, False),)
+    assert verify_chunk(LogChunk((b"{}",), {})).found == ((leaf_hash(b"{}"), None, False, False),)
     start = entries[0]
     for bad in (start.replace(b'"payload":"', b'"payload":"AAAA'), start[:20] + start[200:], b"x" + chunks._START):
         assert not named_keys([bad])
