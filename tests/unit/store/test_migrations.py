@@ -62,6 +62,21 @@ def plant(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return planted
 
 
+def test_steps_are_read_by_the_folder_that_the_package_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a measured server it compares each file as it is read; a plain path of the same name would not."""
+    read: list[str] = []
+
+    class Watched(type(tmp_path)):  # type: ignore[misc] # of this system's kind
+        def open(self, *arguments: Any, **named: Any) -> Any:
+            read.append(self.name)
+            return super().open(*arguments, **named)
+
+    shutil.copytree(str(resources.files("rgs.store.migrations").joinpath("sqlite")), tmp_path / "sqlite")
+    monkeypatch.setattr("rgs.store.migrations.resources.files", lambda _: Watched(tmp_path))
+    assert [f"{step.version:04}.sql" for step in steps("sqlite")] == read
+    assert read
+
+
 async def with_data(folder: Path) -> None:
     async with open_shelf(folder) as store:
         for number in (1, 2, 3):
