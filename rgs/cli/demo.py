@@ -2,10 +2,10 @@
 files alone.
 
 Every part is real: a new home (`rgs init`), `rgs simulate` and `rgs serve` as processes, gRPC with certificates,
-`rgs export`, then `certify replay` and `rgs reconcile` over the files alone. It reconciles once while the faults are
-on, to show the open breaks, and once at the end, when there must be none. `certify log` checks the transparency log,
-which a witness of the demo has cosigned. The exit status is 0 only if everything holds. All inputs and results stay in
-the evidence folder (`rgs.devkit.demo.evidence`), which must not exist before.
+`rgs export`, then `certify replay` and `rgs reconcile` over the files alone. It reconciles copies made while the faults
+are on, to show the open breaks, and all files at the end, when there must be none. `certify log` checks the
+transparency log, which a witness of the demo has cosigned. The exit status is 0 only if everything holds. All inputs
+and results stay in the evidence folder (`rgs.devkit.demo.evidence`), which must not exist before.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def test_midway_reconciliation_has_named_what_was_open(folder: Path) -> None:
     assert found.pop("missing_at_regulator") >= 2  # rounds played on while it was silent, with what waited before
     assert not found
     said = (folder.parent / "said.txt").read_text("utf-8")
-    assert f"reconciliation of the files so far: {report['open']} breaks open" in said
+    assert f"reconciliation of the copied books: {report['open']} breaks open" in said
     assert re.search(rf"together +{report['open']} +0\n", said)
 
 
@@ -372,7 +372,7 @@ def test_two_silent_peers_leave_something_open_or_the_demo_fails(
     evidence = Evidence(tmp_path)
     shutil.copy(folder / "keys.json", evidence.keys)
     with pytest.raises(DemoError, match="nothing is open"):
-        reconcile.open_breaks(evidence, "", peers, [])
+        reconcile.open_breaks(reconcile.copy_books(evidence, peers, []), "")
 
 
 def test_an_export_that_differs_is_seen(played: Played, tmp_path: Path) -> None:

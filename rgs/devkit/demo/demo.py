@@ -26,7 +26,15 @@ from rgs.devkit.demo.evidence import Evidence
 from rgs.devkit.demo.log import audit_log, start_witness, verify_audit
 from rgs.devkit.demo.peers import SILENT_REGULATOR, SILENT_WALLET, Peers, start_peers
 from rgs.devkit.demo.player import CURRENCY, DemoError, DemoPlayer, PlayedSession, verify_figures
-from rgs.devkit.demo.reconcile import Found, open_breaks, reconcile, run_command, verify_clean, write_receipts
+from rgs.devkit.demo.reconcile import (
+    Found,
+    copy_books,
+    open_breaks,
+    reconcile,
+    run_command,
+    verify_clean,
+    write_receipts,
+)
 from rgs.devkit.demo.report import Proof, Steps, report
 from rgs.devkit.demo.tables import ADMIN, SECOND_ADMIN, Tables, verify_shared
 from rgs.devkit.processes.server import ServerProcess
@@ -108,24 +116,28 @@ def play_and_prove(evidence: Evidence, steps: Steps, rounds: int, sessions: int,
             for process in (server, witness, *peers):
                 process.stop()
     played = _sessions(parts, tables)
-    with steps.step("export of the statements") as step:
+    with steps.step("export of the statements"):
         run_command("rgs", "export", "--home", str(evidence.home), "--out", str(evidence.statements))
-        compared = verify_export(evidence.statements, played) + verify_shared(evidence.statements, tables.shared)
-        step.what = f"export of the statements, {compared} compared with those received"
-    with steps.step("wallet compared with the sessions"):
-        moved_minor = verify_wallet(config.home / AT_HOME, played)
-    with steps.step("replay offline, from the exported files alone"):
-        replay = replay_offline(evidence, root)
-        verify_replay(replay, played)
-    with steps.step("reconciliation, from the files alone") as step:
-        write_receipts(evidence.receipts, played)
-        end = reconcile(evidence, root)
-        verify_clean(end, played)
-        step.what = "reconciliation, from the files alone: clean"
-    with steps.step("audit of the transparency log") as step:
-        audit = audit_log(evidence, config, root)
-        verify_audit(audit, played)
-        step.what = f"audit of the transparency log, {audit['checkpoint']['size']} entries"
+    write_receipts(evidence.receipts, played)
+    with ThreadPoolExecutor(3) as beside:  # over files alone: all three at once
+        reconciled = beside.submit(reconcile, evidence, root)
+        audited = beside.submit(audit_log, evidence, config, root)
+        replayed = beside.submit(replay_offline, evidence, root)
+        with steps.step("export compared with what was received") as step:
+            compared = verify_export(evidence.statements, played) + verify_shared(evidence.statements, tables.shared)
+            step.what = f"{compared} statements received are in the export, byte for byte"
+        with steps.step("wallet compared with the sessions"):
+            moved_minor = verify_wallet(config.home / AT_HOME, played)
+        with steps.step("replay offline, from the exported files alone"):
+            replay = replayed.result()
+            verify_replay(replay, played)
+        with steps.step("reconciliation, from the files alone: clean"):
+            end = reconciled.result()
+            verify_clean(end, played)
+        with steps.step("audit of the transparency log") as step:
+            audit = audited.result()
+            verify_audit(audit, played)
+            step.what = f"audit of the transparency log, {audit['checkpoint']['size']} entries"
     faults = sum((peer.faults() for peer in peers), Counter[str]())
     repeats = sum(player.repeats for player in (*(part.player for part in parts), *tables.players))
     proof = Proof(compared, listed, moved_minor, replay, midway, end, audit, faults, repeats)
@@ -161,20 +173,24 @@ def _live(
         tables.finish()
         happened = tables.counts()
         step.what = f"at the tables meanwhile: {happened['rounds']} rounds with {happened['seats']} seats"
-    with steps.step("reconciliation of the files so far") as step:
-        midway = open_breaks(evidence, root, peers, _sessions(parts, tables))
-        step.what = f"reconciliation of the files so far: {midway.open_breaks} breaks open"
-    left = sum(part.rounds - part.player.played for part in parts)
-    with steps.step(f"faults off: asked again, {left} rounds more, all closed", left) as step:
-        for peer in peers:
-            peer.behave()
-        _together(parts, _finish, step.advance)
-        tables.leave()
-        verify_owed(client, [])
-    played = _sessions(parts, tables)
-    with steps.step("keys and histories compared with what is known"):
-        verify_keys(client, evidence.keys)
-        return midway, verify_history(client, played)
+    with steps.step("books of all sides copied as they are now"):
+        so_far = copy_books(evidence, peers, _sessions(parts, tables))
+    with ThreadPoolExecutor(1) as beside:
+        reconciled = beside.submit(open_breaks, so_far, root)  # over files alone: play goes on beside it
+        left = sum(part.rounds - part.player.played for part in parts)
+        with steps.step(f"faults off: asked again, {left} rounds more, all closed", left) as step:
+            for peer in peers:
+                peer.behave()
+            _together(parts, _finish, step.advance)
+            tables.leave()
+            verify_owed(client, [])
+        with steps.step("keys and histories compared with what is known"):
+            verify_keys(client, evidence.keys)
+            listed = verify_history(client, _sessions(parts, tables))
+        with steps.step("reconciliation of the copied books") as step:
+            midway = reconciled.result()
+            step.what = f"reconciliation of the copied books: {midway.open_breaks} breaks open"
+    return midway, listed
 
 
 def _sessions(parts: Sequence[Part], tables: Tables) -> list[PlayedSession]:

@@ -53,8 +53,8 @@ def write_receipts(path: Path, sessions: Sequence[PlayedSession]) -> None:
     write_new(path, b"".join(lines), PUBLIC_MODE)
 
 
-def open_breaks(evidence: Evidence, root: str, peers: Peers, sessions: Sequence[PlayedSession]) -> Found:
-    """Reconcile the files so far, in the folder `midway`. DemoError unless breaks are open: the peers are silent."""
+def copy_books(evidence: Evidence, peers: Peers, sessions: Sequence[PlayedSession]) -> Evidence:
+    """Copy the books of all sides, as they are now, to the folder `midway`. Returns that folder."""
     so_far = Evidence(evidence.midway)
     make_folder(so_far.folder)
     for peer, copy in zip(peers, (so_far.wallet, so_far.regulator), strict=True):
@@ -62,9 +62,14 @@ def open_breaks(evidence: Evidence, root: str, peers: Peers, sessions: Sequence[
     shutil.copyfile(evidence.keys, so_far.keys)
     write_receipts(so_far.receipts, sessions)
     run_command("rgs", "export", "--home", str(evidence.home), "--out", str(so_far.statements))
+    return so_far
+
+
+def open_breaks(so_far: Evidence, root: str) -> Found:
+    """Reconcile the copies. DemoError unless breaks are open: both peers were silent."""
     found = reconcile(so_far, root)
     if found.status != BREAKS:
-        raise DemoError("nothing is open, although both peers are silent")
+        raise DemoError("nothing is open, although both peers were silent")
     return found
 
 
