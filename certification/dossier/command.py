@@ -135,7 +135,10 @@ def _signer(requested: argparse.Namespace, time_ms: int) -> Ed25519Signer | None
 
 
 def _verify(arguments: Sequence[str]) -> int:
-    requested = _verify_parser().parse_args(arguments)
+    parser = _verify_parser()
+    requested = parser.parse_args(arguments)
+    if requested.root is not None and requested.keys is None:
+        parser.error("--root names the root of a key bundle: give the bundle, too, with --keys")
     if not requested.folder.is_dir():
         raise FileError(f"{requested.folder} is not a folder")
     keys = None if requested.keys is None else read_file(requested.keys, KEY_BUNDLE_BYTES_MAX)

@@ -168,6 +168,9 @@ def test_the_command_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     keys.write_bytes(key_bundle())
     assert main(["dossier", "verify", str(out), "--keys", str(keys), "--root", ROOT_KEY.keyid]) == 0
     assert capsys.readouterr().out.endswith("of node node-1, ANCHORED\n")
+    with pytest.raises(SystemExit, match="2"):  # without a bundle nothing would be compared with the root
+        main(["dossier", "verify", str(out), "--root", ROOT_KEY.keyid])
+    assert "give the bundle, too, with --keys" in capsys.readouterr().err
     (out / "index.html").write_text("other")
     assert main(["dossier", "verify", str(out)]) == 1
     assert capsys.readouterr().out == "FAILED: index.html is not the file that SHA256SUMS names\n"
