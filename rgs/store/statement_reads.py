@@ -123,8 +123,11 @@ class StatementReads(ArchivedReads):
     async def round_envelopes(self, round_id: str, seat_no: int = 1) -> tuple[bytes, bytes]:
         """The signed opening and final of a seat in a round; empty where not signed yet."""
         # The last condition is its index's.
-        query = "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no = ? AND seat_no > 0"
-        found = dict(await self._rows(query, round_id, seat_no))
+        # As a range: with `=` SQLite takes `> 0` for its partial index, and walks all seats of a table.
+        query = (
+            "SELECT kind, envelope FROM statements WHERE round_id = ? AND seat_no >= ? AND seat_no <= ? AND seat_no > 0"
+        )
+        found = dict(await self._rows(query, round_id, seat_no, seat_no))
         if not found and self.archive is not None:
             lines = await self.archive.statements_of_seat(round_id, seat_no)
             found = {line.kind: line.envelope for line in lines}

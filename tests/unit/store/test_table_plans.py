@@ -131,6 +131,19 @@ async def test_no_query_of_tables_scans_and_no_page_is_sorted(tmp_path: Path) ->
     assert await sorts(tmp_path, texts) == []
 
 
+async def test_the_statements_of_a_seat_are_found_without_those_of_the_others(tmp_path: Path) -> None:
+    texts: list[str] = []
+    async with open_shelf(tmp_path) as store:
+        assert isinstance(store, SqliteStore)
+        store._reader.set_trace_callback(texts.append)
+        await store.round_envelopes(ulid(1), 7)
+        store._reader.set_trace_callback(None)
+    (text,) = texts
+    with closing(connect(tmp_path / "rgs.db")) as db:
+        ((*_, plan),) = db.execute(f"EXPLAIN QUERY PLAN {text}").fetchall()
+    assert plan.endswith("USING INDEX statements_by_round (round_id=? AND seat_no>? AND seat_no<?)")
+
+
 @pytest.mark.parametrize(
     "dropped",
     [
