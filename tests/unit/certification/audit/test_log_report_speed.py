@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nacl.exceptions import CryptoError
 
 from certification import log
-from certification.auditing import measure_bare
-from rgs.core.statements import Ed25519Signer, seal_envelope
 from tests.support.records.audited import Case
 from tests.support.records.factory import RecordFactory
 
@@ -29,13 +26,3 @@ def test_a_clock_that_saw_nothing_spoils_no_audit(
     case.publish()
     assert case.audit() == 0
     assert ("speed" in case.report) == is_reported
-
-
-def test_a_bare_verification_is_timed_with_keys_and_messages_ready() -> None:
-    signer = Ed25519Signer.from_seed(b"s" * 32)
-    sample = [(seal_envelope("application/x", payload, signer), signer.public_key) for payload in (b"{}", b"[]")]
-    times_s = iter((1.0, 3.0, 9.0))
-    assert measure_bare(sample, lambda: next(times_s)) == (1.0, 3.0)
-    assert measure_bare([]) == (0.0, 0.0)
-    with pytest.raises(CryptoError):  # it does verify
-        measure_bare([(sample[0][0], Ed25519Signer.from_seed(bytes(32)).public_key)])
