@@ -27,7 +27,7 @@ from rgs.core.views import RoundChangedError
 from rgs.node.clock import SystemClock
 from rgs.node.logging import Log
 from rgs.service.sealing import TokenSealedError
-from rgs.store.changes import StoreAwayError, TableMovedError
+from rgs.store.changes import OvertakenError, StoreAwayError, TableMovedError
 from rgs.v1 import play_pb2
 from tests.support.api.views import ENCODER, REQUEST_ID, played, session_view, view_of
 
@@ -90,7 +90,7 @@ def test_every_class_belongs_to_a_known_part_of_the_project() -> None:
         assert cls.__module__.startswith((*REACHES_CALLERS, *STAYS_INSIDE)), cls
 
 
-OF_ONE_REASON = (EmptyRootError, StoreAwayError, TokenSealedError)
+OF_ONE_REASON = (EmptyRootError, OvertakenError, StoreAwayError, TokenSealedError)
 """Told apart inside, and the same to callers as the class above them."""
 
 
