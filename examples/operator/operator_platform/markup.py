@@ -16,6 +16,7 @@ STYLE: Final = """
   --accent: light-dark(#0b6350, #46c3a3);
   --on-accent: light-dark(#ffffff, #06201a);
   font: 16px/1.5 "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  font-size-adjust: ch-width 0.556; /* as wide as Arial in every font */
   color: light-dark(#18211e, #eef2ef);
   background: light-dark(#f1efe8, #101514);
 }

@@ -23,6 +23,8 @@ export const tokens = css`
     --focus: light-dark(#8a3ffc, #ffd54a);
     --focus-under: light-dark(#ffffff, #000000);
     font-family: "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+    /* As wide as Arial in every font: what fits on one machine fits on all. */
+    font-size-adjust: ch-width 0.556;
     font-size: 1rem;
     line-height: 1.4;
   }
