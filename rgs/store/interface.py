@@ -299,6 +299,8 @@ class Store(StoreReads):
 
     large_win_minor: int
     """A round that returns its stake and this much more is kept as a LargeWin; 0: none is."""
+    beside_older = False
+    """Nodes of the schema before this version's might run over the store, as it was opened (docs/upgrades.md)."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer

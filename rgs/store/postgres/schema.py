@@ -58,11 +58,15 @@ def known_version() -> int:
     return steps(KIND)[-1].version
 
 
-async def verify_schema(link: Link, address: PostgresAddress) -> None:
-    """StoreRefusedError unless the database holds a store that this version's schema may use."""
+async def verify_schema(link: Link, address: PostgresAddress) -> bool:
+    """StoreRefusedError unless the database holds a store that this version's schema may use; whether the schema before
+    may use it, too.
+    """
     connection = link.connection
     expanded = await found_version(connection, EXPANDED)
-    verify_version(await found_version(connection), KIND, str(address), expanded)
+    schema = await found_version(connection)
+    verify_version(schema, KIND, str(address), expanded)
+    return schema < known_version()
 
 
 async def verify_unheld(link: Link, address: PostgresAddress) -> None:

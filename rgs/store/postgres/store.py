@@ -44,11 +44,13 @@ class PostgresStore(PostgresReads, Store):
         link = await reach(address)
         try:
             await verify_durable(link)
-            await verify_schema(link, address)
+            beside_older = await verify_schema(link, address)
         except BaseException:
             link.drop()
             raise
-        return cls(address, link)
+        store = cls(address, link)
+        store.beside_older = beside_older
+        return store
 
     @property
     def large_win_minor(self) -> int:

@@ -234,15 +234,6 @@ def test_the_token_of_another_list_is_refused(token: str) -> None:
             parse_page_token(other, 2)
 
 
-def test_a_process_keeps_the_ciphers_of_1024_instances() -> None:
-    sealer = Sealer(Kek(1, {1: b"k" * 32}))
-    sealed = [sealer.seal(f"node-1-b{boot_no}-w0", 1, b"core", b"s" * 32, b"t") for boot_no in range(1024)]
-    assert len(sealer._ciphers) == 1024
-    sealer.seal("node-1-b1024-w0", 1, b"core", b"s" * 32, b"t")
-    assert len(sealer._ciphers) == 1
-    assert sealer.unseal("node-1-b0-w0", 1, b"core", sealed[0]) == (b"s" * 32, b"t")
-
-
 async def test_the_database_is_asked_at_the_start_then_every_ten_seconds_or_at_once_without_trust() -> None:
     store, clock = Store(), ManualClock()
     timekeeping = Timekeeping(store=store, clock=clock, node="node-1")  # type: ignore[arg-type]

@@ -92,6 +92,7 @@ async def test_both_versions_run_until_the_older_one_has_ended(
     where = address_of(tmp_path)
     async with open_shelf(tmp_path) as older, open_shelf(tmp_path, started=False) as late:
         await older.commit(opened(session(1)))
+        assert not older.beside_older
         plant(EXPAND)
         with pytest.raises(StoreRefusedError, match="rgs migrate"):
             await open_store(where)
@@ -100,6 +101,7 @@ async def test_both_versions_run_until_the_older_one_has_ended(
         assert await older_instances(where) == [NAME]
         await older.commit(opened(session(2)))
         async with open_shelf(tmp_path, started=False) as newer:
+            assert newer.beside_older
             await begin(newer)
             await newer.commit(opened(session(3)))
             assert await older_instances(where) == [NAME]
@@ -110,6 +112,8 @@ async def test_both_versions_run_until_the_older_one_has_ended(
             assert (await versions(tmp_path))["schema"] == str(KNOWN + 1)
             assert await older_instances(where) == []
             await newer.commit(opened(session(4)))
+        async with open_shelf(tmp_path, started=False) as alone:
+            assert not alone.beside_older
         monkeypatch.undo()  # the older software again: shut out
         with pytest.raises(StoreRefusedError, match=f"schema {KNOWN + 1}, this version knows {KNOWN} at most"):
             await start_instance(late, LATE, boot_no=2)
@@ -128,6 +132,7 @@ async def test_an_older_node_may_begin_again_while_both_run(
         await older.commit(end(NAME))
         monkeypatch.undo()
         async with open_shelf(tmp_path, started=False) as again:
+            assert not again.beside_older, "what is newer reads what it writes"
             await begin(again)
             await again.commit(opened(session(1)))
             rows = await table(tmp_path, "SELECT instance, schema_no FROM instances WHERE alive = 1")

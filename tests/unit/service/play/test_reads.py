@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -378,32 +382,45 @@ def test_the_catalog_lists_what_the_jurisdiction_lets_be_offered() -> None:
 # --- sealing (ARCHITECTURE 2.9) ---------------------------------------------------------------------------------------
 
 SALT, TRANSCRIPT, CORE = b"s" * 32, b"transcript", b'{"deal":"core"}'
+NODE = "node-1-b1-w0"
+OF_SCHEMA_13 = bytes.fromhex(
+    "01f7678ba1e1b09b8b2d0aea1b487e5e11e9f93d95b32a64ee1f15de4add6c8c5834b3fad3abe9532b018a8b55413f5d4e9b3ef0345abdf0ce"
+    "11bd"
+)
+"""What the software of schema 13 made of these, draw 5 and the key of `sealer`."""
+EITHER_FORM = pytest.mark.parametrize("beside_older", [False, True], ids=["", "beside-older"])
 
 
-def sealer(current: int = 1, **keys: bytes) -> Sealer:
-    return Sealer(Kek(current, {int(epoch[1:]): key for epoch, key in (keys or {"e1": b"k" * 32}).items()}))
+def sealer(current: int = 1, *, beside_older: bool = False, **keys: bytes) -> Sealer:
+    kek = Kek(current, {int(epoch[1:]): key for epoch, key in (keys or {"e1": b"k" * 32}).items()})
+    return Sealer(kek, beside_older=beside_older)
 
 
+@EITHER_FORM
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=1, max_size=200), st.integers(1, 1 << 62), st.binary())
-def test_what_is_sealed_comes_back(salt: bytes, transcript: bytes, draw_no: int, core: bytes) -> None:
-    sealed = sealer().seal("node-1-b1-w0", draw_no, core, salt, transcript)
-    assert sealer().unseal("node-1-b1-w0", draw_no, core, sealed) == (salt, transcript)
+def test_what_is_sealed_comes_back(
+    beside_older: bool, salt: bytes, transcript: bytes, draw_no: int, core: bytes
+) -> None:
+    sealed = sealer(beside_older=beside_older).seal(NODE, draw_no, core, salt, transcript)
+    for opens in (sealer(), sealer(beside_older=True)):
+        assert opens.unseal(NODE, draw_no, core, sealed) == (salt, transcript)
     assert transcript not in sealed or len(transcript) < 3
 
 
-def test_nothing_else_opens_it() -> None:
-    sealed = sealer().seal("node-1-b1-w0", 5, CORE, SALT, TRANSCRIPT)
+@EITHER_FORM
+def test_nothing_else_opens_it(beside_older: bool) -> None:
+    sealed = sealer(beside_older=beside_older).seal(NODE, 5, CORE, SALT, TRANSCRIPT)
     attempts: list[tuple[Sealer, str, int, bytes, bytes]] = [
-        (sealer(e1=b"x" * 32), "node-1-b1-w0", 5, CORE, sealed),
-        (sealer(2, e2=b"k" * 32), "node-1-b1-w0", 5, CORE, sealed),
-        (sealer(), "node-1-b2-w0", 5, CORE, sealed),
-        (sealer(), "node-1-b1-w0", 6, CORE, sealed),
-        (sealer(), "node-1-b1-w0", 5, CORE + b" ", sealed),
-        (sealer(), "node-1-b1-w0", 5, CORE, b""),
-        (sealer(), "node-1-b1-w0", 5, CORE, sealed[:1]),
-        (sealer(), "node-1-b1-w0", 5, CORE, sealed[:-1]),
-        *((sealer(), "node-1-b1-w0", 5, CORE, sealed[:n] + bytes([sealed[n] ^ 1]) + sealed[n + 1 :]) for n in range(3)),
+        (sealer(e1=b"x" * 32), NODE, 5, CORE, sealed),
+        (sealer(2, e2=b"k" * 32), NODE, 5, CORE, sealed),
+        (sealer(), NODE, 5, CORE + b" ", sealed),
+        (sealer(), NODE, 5, CORE, b""),
+        (sealer(), NODE, 5, CORE, sealed[:1]),
+        (sealer(), NODE, 5, CORE, sealed[:-1]),
+        *((sealer(), NODE, 5, CORE, sealed[:n] + bytes([sealed[n] ^ 1]) + sealed[n + 1 :]) for n in range(3)),
     ]
+    if beside_older:  # otherwise the deal core says both
+        attempts += [(sealer(), "node-1-b2-w0", 5, CORE, sealed), (sealer(), NODE, 6, CORE, sealed)]
     for opener, instance, draw_no, core, data in attempts:
         with pytest.raises(DeckSealedError) as caught:
             opener.unseal(instance, draw_no, core, data)
@@ -411,22 +428,36 @@ def test_nothing_else_opens_it() -> None:
         assert caught.value.__cause__ is None
 
 
-def test_new_rounds_are_sealed_under_the_current_epoch_and_old_ones_open() -> None:
-    old = sealer().seal("node-1-b1-w0", 5, CORE, SALT, TRANSCRIPT)
-    both = sealer(2, e1=b"k" * 32, e2=b"l" * 32)
-    new = both.seal("node-1-b1-w0", 5, CORE, SALT, TRANSCRIPT)
+def test_the_software_of_schema_13_and_this_one_open_the_decks_of_each_other() -> None:
+    assert sealer(beside_older=True).seal(NODE, 5, CORE, SALT, TRANSCRIPT) == OF_SCHEMA_13
+    assert sealer().unseal(NODE, 5, CORE, OF_SCHEMA_13) == (SALT, TRANSCRIPT)
+
+
+def test_a_name_that_begins_again_repeats_no_key() -> None:
+    """A store that was put back without its log names instances anew, and counts their draws from 1."""
+    first, second = (sealer().seal(NODE, 5, core, SALT, TRANSCRIPT) for core in (CORE, b'{"deal":"other"}'))
+    assert len(first) == len(second)
+    # Under one key and nonce the same text gives the same bytes, and two texts give each other away.
+    assert not any(first[at : at + 8] == second[at : at + 8] for at in range(1, len(first) - 8))
+
+
+def test_keys_are_those_of_hkdf() -> None:
+    """RFC 5869 as `cryptography` has it, one text under each key."""
+    sealed = sealer().seal(NODE, 5, CORE, SALT, TRANSCRIPT)
+    info = b"rgs/seal-deck/v1|" + hashlib.sha256(CORE).digest()
+    key = HKDF(SHA256(), 32, salt=None, info=info).derive(b"k" * 32)
+    assert AESGCM(key).decrypt(bytes(12), sealed[1:], None) == SALT + TRANSCRIPT
+
+
+@EITHER_FORM
+def test_new_rounds_are_sealed_under_the_current_epoch_and_old_ones_open(beside_older: bool) -> None:
+    old = sealer(beside_older=beside_older).seal(NODE, 5, CORE, SALT, TRANSCRIPT)
+    both = sealer(2, beside_older=beside_older, e1=b"k" * 32, e2=b"l" * 32)
+    new = both.seal(NODE, 5, CORE, SALT, TRANSCRIPT)
     assert (old[0], new[0]) == (1, 2)
     for sealed in (old, new):
-        assert both.unseal("node-1-b1-w0", 5, CORE, sealed) == (SALT, TRANSCRIPT)
-    assert "k" * 8 not in repr(both._kek)
-    assert repr(both._kek) == "Kek(current=2)"
-
-
-def test_the_ciphers_kept_are_bounded() -> None:
-    opener = sealer()
-    for number in range(1100):
-        opener.seal(f"node-1-b{number}-w0", 1, CORE, SALT, TRANSCRIPT)
-    assert len(opener._ciphers) <= 1024
+        assert both.unseal(NODE, 5, CORE, sealed) == (SALT, TRANSCRIPT)
+    assert repr(Kek(2, {1: b"k" * 32, 2: b"l" * 32})) == "Kek(current=2)"
 
 
 async def test_a_deck_that_does_not_open_stops_its_round_and_no_other(harness: ServiceHarness, anna: Player) -> None:
