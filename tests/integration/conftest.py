@@ -64,6 +64,16 @@ def database() -> Iterator[PostgresAddress]:
         yield address
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def either_database(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]:
+    """None for a store file, then a database."""
+    if request.param == "sqlite":
+        yield None
+        return
+    with fresh_database() as address:
+        yield address
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     with one_server() as one:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from rgs.v1.support_pb2_grpc import SupportServiceStub
 from tests.support.api.archived import ROUNDS, counted, exported, play_and_close, replayed, until_read
 from tests.support.api.client import ApiClient, refused
 from tests.support.api.harness import ApiHarness, reason_in, serving, status_in
-from tests.support.store.databases import fresh_database
 
 
 async def everything(harness: ApiHarness, sessions: dict[str, list[str]]) -> dict[str, Any]:
@@ -54,20 +52,11 @@ async def everything(harness: ApiHarness, sessions: dict[str, list[str]]) -> dic
     return said
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]:
-    if request.param == "sqlite":
-        yield None
-        return
-    with fresh_database() as address:
-        yield address
-
-
 async def test_what_was_moved_is_served_and_exported_as_before(
-    tmp_path: Path, database: PostgresAddress | None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, either_database: PostgresAddress | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "archive"
-    async with serving(tmp_path, database, archive=str(folder)) as harness:
+    async with serving(tmp_path, either_database, archive=str(folder)) as harness:
         folder.mkdir()
         config = harness.config
         sessions, folds = {}, list[tuple[Any, Any]]()

@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -46,20 +46,10 @@ from tests.integration.test_archive_faults import CHILD, ROOT
 from tests.support.service.harness import OPERATOR, ROOT_KEY
 from tests.support.service.table_archive import LATER_MS, Night, a_night, everything, exported, served
 from tests.support.service.table_records import OTHER, STRANGER, kind_and_body
-from tests.support.store.databases import fresh_database
 from tests.verifier import independent_verifier
 
 VERIFIERS = (replay.main, independent_verifier.main)
 SEATS = ("seat_opening", "seat_final")
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]:
-    if request.param == "sqlite":
-        yield None
-        return
-    with fresh_database() as address:
-        yield address
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +101,9 @@ async def in_store(night: Night) -> tuple[dict[str, int], set[str]]:
 
 
 async def test_seats_go_one_after_the_other_and_what_they_share_goes_with_the_last(
-    tmp_path: Path, database: PostgresAddress | None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, either_database: PostgresAddress | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    night = await a_night(tmp_path / "home", database)
+    night = await a_night(tmp_path / "home", either_database)
     before = await everything(night)
     whole = await exported(night, tmp_path / "out.jsonl")
     cuts = [await exported(night, tmp_path / "out.jsonl", session) for session in night.sessions]
@@ -143,9 +133,9 @@ async def test_seats_go_one_after_the_other_and_what_they_share_goes_with_the_la
 
 
 async def test_all_that_is_due_goes_at_once(
-    tmp_path: Path, database: PostgresAddress | None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, either_database: PostgresAddress | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    night = await a_night(tmp_path / "home", database, "uth-seven-box")
+    night = await a_night(tmp_path / "home", either_database, "uth-seven-box")
     before, whole = await everything(night), await exported(night, tmp_path / "out.jsonl")
     moved = await night.move(5)
     assert (moved.sessions, moved.rounds, dict(moved.stays)) == (5, 11, {"table": 1})
@@ -272,21 +262,21 @@ KILLED_OVER_POSTGRES = (
 
 
 @pytest.mark.parametrize(
-    ("database", "moment"),
+    ("either_database", "moment"),
     [*(("sqlite", moment) for moment in KILLED_AT), *(("postgres", moment) for moment in KILLED_OVER_POSTGRES)],
-    indirect=["database"],
+    indirect=["either_database"],
 )
 async def test_a_run_that_is_killed_loses_nothing_and_is_continued(
-    tmp_path: Path, database: PostgresAddress | None, ended: Night, moment: str
+    tmp_path: Path, either_database: PostgresAddress | None, ended: Night, moment: str
 ) -> None:
-    if database is None:
+    if either_database is None:
         night = replace(ended, config=load_config(shutil.copytree(ended.config.home, tmp_path / "home")))
     else:
-        night = await a_night(tmp_path / "home", database)
+        night = await a_night(tmp_path / "home", either_database)
     before, whole = await everything(night), await exported(night, tmp_path / "out.jsonl")
     times = (str(night.closed_ms[-1] + 1), str(night.closed_ms[-1] + LATER_MS))
     code = CHILD.replace("PATCH", KILLED_AT[moment])
-    if database is not None:
+    if either_database is not None:
         code = code.replace("rgs.store.sqlite import dropping", "rgs.store.postgres import dropping")
     command = [sys.executable, "-c", code, str(night.config.home), *times]
     child = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False, cwd=ROOT)

@@ -212,7 +212,7 @@ class SecondLevel:
     """The p-values of each continuous test over replicates, Kolmogorov's p-value of each, and what Holm rejects.
 
     `word` is passed | failed | not applicable: too few replicates, or too few decks in each for any test; `missing`
-    names the tests that had too few.
+    says why a test was not judged. It counts for no verdict.
     """
 
     word: str
@@ -221,7 +221,7 @@ class SecondLevel:
     p_values: dict[str, tuple[float, ...]]
     kolmogorov: dict[str, float]
     rejected: tuple[str, ...]
-    missing: tuple[str, ...]
+    missing: dict[str, str]
 
 
 def replicate(
@@ -240,7 +240,7 @@ def replicate(
     if not 2 <= decks <= CHUNK:
         raise ValueError(f"a replicate has 2 to {CHUNK:,} decks, not {decks:,}")
     found: dict[str, list[float]] = {}
-    missing: dict[str, None] = {}
+    missing: dict[str, str] = {}
     for done, counted in enumerate(_tallies(source, [(number, decks) for number in range(replicates)], engine), 1):
         totals = Totals()
         totals.add(counted)
@@ -248,7 +248,7 @@ def replicate(
             if result.is_continuous and result.p is not None:
                 found.setdefault(result.name, []).append(result.p)
             elif result.is_continuous:
-                missing[result.name] = None
+                missing[result.name] = result.reason
         reported("replicates", done, replicates)
     uniform = {name: kolmogorov(p_values) for name, p_values in found.items()}
     rejected = tuple(holm(uniform, alpha))
@@ -260,5 +260,5 @@ def replicate(
         {name: tuple(p_values) for name, p_values in found.items()},
         uniform,
         rejected,
-        tuple(missing),
+        missing,
     )

@@ -147,7 +147,7 @@ def report_second(second: battery.SecondLevel) -> Iterator[str]:
     for name, p_values in second.p_values.items():
         share = sum(p < 0.05 for p in p_values) / len(p_values)
         yield f"{name:<32}{share:>12.3f}{second.kolmogorov[name]:>12.4f}"
-    yield from (f"{name:<32}  not applicable: too few decks in a replicate" for name in second.missing)
+    yield from (f"{name:<32}  not applicable in a replicate: {why}" for name, why in second.missing.items())
     yield from (f"rejected by Holm: {name}" for name in second.rejected)
     if second.replicates < battery.REPLICATES_LEAST:
         yield f"fewer than {battery.REPLICATES_LEAST} replicates are too few for a verdict"

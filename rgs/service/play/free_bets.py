@@ -176,7 +176,9 @@ class FreeBets:
                 value=ruleset.id,
             )
         if self.games.fundings.get(caller.party) is Funding.SEAMLESS:
-            raise FundingModeError(f"{caller.party} is funded bet by bet: its wallet pays free bets by itself")
+            raise FundingModeError(
+                f"{caller.party} is funded bet by bet: its wallet pays free bets by itself", operator=caller.party
+            )
         jurisdiction = self.games.jurisdictions.get(caller.jurisdiction)
         if jurisdiction is None:
             raise JurisdictionError(

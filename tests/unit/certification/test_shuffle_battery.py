@@ -362,7 +362,9 @@ def test_too_few_decks_are_not_applicable_and_never_pass() -> None:
 def test_p_values_are_uniform_over_replicates_and_a_bad_law_is_seen() -> None:
     second = battery.replicate(Seeded(b"level"), 60, 500)
     assert (second.word, second.rejected) == ("passed", ())
-    assert second.missing[:2] == ("starting hands", "interplay of cards")  # too few decks, and told
+    assert list(second.missing)[:2] == ["starting hands", "interplay of cards"]
+    assert second.missing["starting hands"].endswith(", there are 500")
+    assert second.missing["raw bytes"] == "no raw output to look at"
     assert {len(found) for found in second.p_values.values()} == {60}
     assert "duplicate decks" not in second.p_values  # discrete ones stay out
     # without the factor 51/52 the p-values of a fair shuffle are too small
@@ -378,7 +380,7 @@ def test_replicates_that_show_nothing_do_not_pass(capsys: pytest.CaptureFixture[
     assert battery.replicate(Seeded(b"level"), 19, 300).word == "not applicable"
     assert command.main(["--decks", "60", "--seed", "07", "--replicates", "19", "--workers", "1"]) == 2
     out = capsys.readouterr().out
-    assert "position x card                   not applicable: too few decks in a replicate" in out
+    assert "position x card                   not applicable in a replicate: needs 260 decks, there are 60\n" in out
     assert out.endswith("fewer than 20 replicates are too few for a verdict\nnot applicable\n")
 
 
