@@ -76,7 +76,7 @@ def make_dossier(
     """Run the plan and write the bundle; its document. FileError for a folder that holds something else."""
     if out.exists() and any(out.iterdir()) and not (out / bundle.SUMS).is_file():
         raise FileError(f"{out} holds files and is not a dossier")
-    kept = Work(work or out.with_name(f"{out.name}.work"), resume=resume)
+    kept = Work(work or out.with_name(f"{out.name}.work"), time_ms, resume=resume)
     steps = steps_of(plan)
     done: list[Done] = []
     for number, step in enumerate(steps, 1):

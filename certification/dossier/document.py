@@ -71,6 +71,7 @@ def document_of(plan: DossierPlan, done: Sequence[Done], time_ms: int) -> dict[s
                 "verdict": step.result["verdict"],
                 "reported": step.result["reported"],
                 "inputs_sha256": step.inputs,
+                "made": step.made,
             }
             for step in done
         ],

@@ -1,7 +1,8 @@
 """The work folder: the result of each step as a file, with the hash of what it was made from.
 
 A step need not run again if its inputs are those of its file: parameters, bytes of the software that it runs, versions
-of the libraries. Files are written whole or not at all. A file that cannot be read counts as missing: its step runs.
+of the libraries. What did not run is tried again. Files are written whole or not at all. A file that cannot be read
+counts as missing: its step runs.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from certification.statistics.progress import Reported
+from rgs.core.times import format_time
 
 ROOT: Final = Path(__file__).parents[2]
 """The checkout. Its tests and requirements are part of the evidence; an installed package has none of them."""
-FORMAT: Final = "rgs/dossier-step/v1"
+FORMAT: Final = "rgs/dossier-step/v2"
 CHANCE: Final = ("rng", "rgs/core", "certification/rtp", "certification/statistics", "certification/dossier/chance.py")
 GAMES: Final = ("rng", "rgs/core", "certification/rtp", "certification/simulate.py", "certification/strategy.py",
                 "certification/vectors.py", "certification/dossier/games.py", "tests/vectors/games")  # fmt: skip
@@ -72,20 +74,24 @@ class DossierStep:
 
 @dataclass(frozen=True)
 class Done:
-    """A step's result, and what it took; `is_kept`: it was there from an earlier run."""
+    """A step's result, and what it took. `made`: the time of the run that it is from, as in statements; `is_kept`: that
+    was an earlier run.
+    """
 
     step: DossierStep
     result: Result
     inputs: str
     took_s: float
+    made: str
     is_kept: bool
 
 
 class Work:
-    """The folder. With `resume`, valid results in it are used; else every step runs."""
+    """The folder, for a run of this time. With `resume`, valid results in it are used; else every step runs."""
 
-    def __init__(self, folder: Path, *, resume: bool) -> None:
+    def __init__(self, folder: Path, time_ms: int, *, resume: bool) -> None:
         self._folder = folder
+        self._made = format_time(time_ms)
         self._resume = resume
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -94,16 +100,23 @@ class Work:
         path = self._folder / f"{step.name}.json"
         inputs = step.inputs()
         if self._resume and (kept := _read(path, inputs)):
-            return Done(step, kept["result"], inputs, kept["took_s"], is_kept=True)
+            return Done(step, kept["result"], inputs, kept["took_s"], kept["made"], is_kept=True)
         began = time.monotonic()
         # Through JSON and back: a result that is kept and one that is fresh are the same values.
         result: Result = json.loads(json.dumps(step.run(step.parameters, reported)))
         took_s = round(time.monotonic() - began, 1)
-        document = {"format": FORMAT, "step": step.name, "inputs": inputs, "took_s": took_s, "result": result}
+        document = {
+            "format": FORMAT,
+            "step": step.name,
+            "inputs": inputs,
+            "made": self._made,
+            "took_s": took_s,
+            "result": result,
+        }
         new = path.with_suffix(".new")
         new.write_text(json.dumps(document), encoding="utf-8")
         new.replace(path)
-        return Done(step, result, inputs, took_s, is_kept=False)
+        return Done(step, result, inputs, took_s, self._made, is_kept=False)
 
 
 def _read(path: Path, inputs: str) -> dict[str, Any] | None:
@@ -112,7 +125,9 @@ def _read(path: Path, inputs: str) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     is_ours = isinstance(document, dict) and document.get("format") == FORMAT and document.get("inputs") == inputs
-    return document if is_ours and isinstance(document.get("result"), dict) else None
+    if not is_ours or not isinstance(document.get("result"), dict):
+        return None
+    return document if document["result"].get("verdict") != "not run" else None
 
 
 @cache

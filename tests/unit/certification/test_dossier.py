@@ -24,6 +24,7 @@ from certification.statistics.battery import planting
 from certification.statistics.battery.defects import CAUGHT
 from rgs.core.errors import FormatError, InvalidFieldError
 from rgs.core.rulesets import SHIPPED_RULESETS
+from rgs.core.times import format_time
 from tests.support.clocks import NOW_MS
 from tests.support.service.harness import NODE_KEY
 
@@ -97,11 +98,24 @@ def test_a_dossier_is_made_signed_and_made_again_byte_for_byte(tmp_path: Path) -
     second = command.make_dossier(tiny_plan(), again, out.with_name("dossier.work"), NODE_KEY, NOW_MS, resume=True)
     assert second == document
     files = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
-    assert [path for path in files if (out / path).read_bytes() != (again / path).read_bytes()] == []
+    differ = {str(path) for path in files if (out / path).read_bytes() != (again / path).read_bytes()}
+    assert differ <= {
+        "times.json",
+        "SHA256SUMS",
+        "dossier.jsonl",
+    }  # tried again what did not run
     later = command.make_dossier(
         tiny_plan(), again, out.with_name("dossier.work"), NODE_KEY, NOW_MS + 1000, resume=True
     )
+    tried_again = {row["name"] for row in later["steps"] if row["made"] == later["made"]}
+    assert tried_again == {row["name"] for row in document["steps"] if row["verdict"] == "not run"} != set()
+    assert {row["made"] for row in later["steps"]} == {document["made"], later["made"]}
+    for row in (*document["steps"], *later["steps"]):
+        row.pop("made")
     assert {key for key in document if later[key] != document[key]} == {"made"}
+    page, kept = (again / "index.html").read_text("utf-8"), len(later["steps"]) - len(tried_again)
+    assert f"{kept} of {len(later['steps'])} results are kept from earlier runs, the oldest of" in page
+    assert "kept from earlier runs" not in (out / "index.html").read_text("utf-8")
     names = {str(path) for path in files if (out / path).read_bytes() != (again / path).read_bytes()}
     assert names == {"index.html", "dossier.json", "times.json", "SHA256SUMS", "dossier.jsonl"}
 
@@ -150,15 +164,24 @@ def test_a_result_is_kept_as_long_as_its_inputs_are_the_same(tmp_path: Path) -> 
         return {"verdict": "passed", "reported": "", "size": parameters["size"]}
 
     step = DossierStep("probe", "Probe", run, {"size": 1}, ("rng/scaling.py",))
-    assert not Work(tmp_path, resume=True).do(step, silent).is_kept
-    assert Work(tmp_path, resume=True).do(step, silent).is_kept
-    assert not Work(tmp_path, resume=False).do(step, silent).is_kept
-    assert not Work(tmp_path, resume=True).do(replace(step, parameters={"size": 2}), silent).is_kept
-    assert not Work(tmp_path, resume=True).do(replace(step, reads=("rng",)), silent).is_kept
+    assert not Work(tmp_path, NOW_MS, resume=True).do(step, silent).is_kept
+    assert Work(tmp_path, NOW_MS, resume=True).do(step, silent).is_kept
+    assert not Work(tmp_path, NOW_MS, resume=False).do(step, silent).is_kept
+    assert not Work(tmp_path, NOW_MS, resume=True).do(replace(step, parameters={"size": 2}), silent).is_kept
+    assert not Work(tmp_path, NOW_MS, resume=True).do(replace(step, reads=("rng",)), silent).is_kept
     for damage in ("", "{", "[]", json.dumps({"format": "other"})):
         (tmp_path / "probe.json").write_text(damage)
-        assert not Work(tmp_path, resume=True).do(step, silent).is_kept
+        assert not Work(tmp_path, NOW_MS, resume=True).do(step, silent).is_kept
     assert len(runs) == 8
+
+
+@pytest.mark.parametrize(("verdict", "is_kept"), [("failed", True), ("not applicable", True), ("not run", False)])
+def test_what_did_not_run_is_tried_again_and_a_failure_is_kept(tmp_path: Path, verdict: str, is_kept: bool) -> None:
+    step = DossierStep("probe", "Probe", lambda _parameters, _reported: {"verdict": verdict, "reported": ""}, {})
+    first = Work(tmp_path, NOW_MS, resume=True).do(step, silent)
+    second = Work(tmp_path, NOW_MS + 1000, resume=True).do(step, silent)
+    assert (first.is_kept, second.is_kept) == (False, is_kept)
+    assert second.made == (first.made if is_kept else format_time(NOW_MS + 1000))
 
 
 def test_an_input_is_every_byte_of_what_a_step_reads(tmp_path: Path) -> None:
@@ -178,7 +201,7 @@ def test_an_input_is_every_byte_of_what_a_step_reads(tmp_path: Path) -> None:
 
 def done(name: str, **result: Any) -> Done:
     step = DossierStep(name, name, lambda _parameters, _reported: {}, {})
-    return Done(step, {"reported": "", **result}, "0" * 64, 0.0, is_kept=False)
+    return Done(step, {"reported": "", **result}, "0" * 64, 0.0, format_time(NOW_MS), is_kept=False)
 
 
 def test_the_verdict_is_no_better_than_its_worst_step() -> None:
