@@ -2,7 +2,8 @@
 
 It puts the inputs into the run's folder under fixed names, and they stay there: `rgs reconcile` over these files gives
 the same report (docs/reconciliation.md, "Over gRPC"). It exports the sessions of one operator, as `rgs export
---session` would, in one pass over the store. Memory grows by an id and a number for each session of the operator.
+--session` would, in one pass over the store, or two where some are at tables. Memory grows by an id and a number for
+each session of the operator.
 The process runs at the lowest priority, so that play goes first. An error becomes the run's failed.json.
 """
 

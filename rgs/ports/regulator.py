@@ -7,8 +7,8 @@ amounts of a participation balance).
 
 What every regulator promises:
 
-- A transaction id never changes over retries. The same id with the same data gets the first answer again; with other
-  data it is a conflict.
+- The same transaction id with the same data gets the first answer again; with other data it is a conflict. A retry has
+  the id of the first call; only reports of stages get a new one, because known stages are skipped.
 - A refusal has no effect and carries its code in `metadata["rejection"]`.
 - A call without an answer raises RegulatorUnavailableError. The call may have had its effect; the same message with
   the same transaction id settles it.

@@ -1,7 +1,7 @@
 """The test regulator: it stands in for a regulator's system if the jurisdiction allows it.
 
 It implements the port `rgs.ports.regulator.Regulator` with its rejections, over a `RegulatorStore`
-(docs/regulator.md describes the rows). The simulated regulator uses it too.
+(docs/embedded-books.md describes the rows). The simulated regulator uses it too.
 
 Nobody can take it for a regulator: it speaks no regulator's protocol, its ids only look like real ones (`M...` for
 sessions, `N...` for participations), and every answer and entry is marked. A jurisdiction that does not allow a test

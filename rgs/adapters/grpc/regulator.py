@@ -3,8 +3,8 @@
 It implements ARCHITECTURE 2.17 (stable ids, unknown is a state) and regulation PG-11 (transaction ids). Each call is
 sent once, with an attempt id of its own; the caller repeats it with the same transaction id. Only a rejection in
 REFUSALS, under its code, is a refusal; ALIGNMENT_RUNNING means "later" and is unavailable. An answer for another
-transaction, or with a malformed id, is unknown and reported. The caller checks whether a purchase's id is that of the
-participation. A test regulator is refused if the jurisdiction allows none.
+transaction, or with a malformed id, is unknown and reported. Whether the id of a further purchase is that of the first
+is not checked. A test regulator is refused if the jurisdiction allows none.
 """
 
 from __future__ import annotations

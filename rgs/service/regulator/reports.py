@@ -2,7 +2,8 @@
 
 It implements regulation ID-05, ID-06, PG-08 and LG-07. Stages of one session are sent in order; a batch is accepted
 whole or not at all. A refused report is set aside with a signed event until an admin releases it, so that it delays
-nothing else. A repeated message has the same id. A day is not aligned while any of its stages is pending.
+nothing else. A repeated alignment has the same id, and so has a repeated report of software until a restart; a report
+of stages has a new one at every attempt. A day is not aligned while something of it or of an earlier day is pending.
 """
 
 from __future__ import annotations
