@@ -102,13 +102,18 @@ def _run(job: JobInputs, folder: Path, requested: files.Document) -> None:
 
 
 def _joined(own: Path, entries: Sequence[str], out: Path) -> Path | None:
-    """Write the rows of these submissions into one file; None if there are none."""
+    """Write the rows of these submissions into one file; None if there are none. A book may end without a line feed."""
     if not entries:
         return None
     with out.open("wb") as file:
         for entry in entries:
+            last = b""
             with (own / "submissions" / entry / files.ROWS).open("rb") as rows:
-                shutil.copyfileobj(rows, file, 1 << 20)
+                while piece := rows.read(1 << 20):
+                    file.write(piece)
+                    last = piece
+            if last and not last.endswith(b"\n"):
+                file.write(b"\n")
     return out
 
 

@@ -25,6 +25,7 @@ from rgs.node.files import FileRefusedError
 from rgs.store.address import PostgresAddress, StoreAddress, parse_address
 
 CONFIG_FILE: Final = "rgs.toml"
+PEERS_FILE: Final = "peers.toml"
 DEFAULT_HOME: Final = Path("var/rgs")
 EMBEDDED: Final = "embedded"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -162,7 +163,7 @@ class Config:
     """A file, or a PostgreSQL URL."""
     wallet: Annotated[Path, Setting("embedded/wallet.db", _path)]
     regulator: Annotated[Path, Setting("embedded/regulator.db", _path)]
-    peers: Annotated[Path, Setting("peers.toml", _path)]
+    peers: Annotated[Path, Setting(PEERS_FILE, _path)]
     """The file that names wallets and the regulator's system, if it exists (`rgs.node.peers`)."""
     keys: Annotated[Path, Setting("keys", _path)]
     kek: Annotated[Path, Setting("kek/kek.json", _path)]

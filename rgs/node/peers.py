@@ -46,7 +46,7 @@ from rgs.core.money import MAX_STAKE_MINOR, parse_currency
 from rgs.core.rulesets import SHIPPED_RULESETS, load_ruleset
 from rgs.core.sessions import Funding
 from rgs.node.clock import monotonic_ms
-from rgs.node.config import Config, Setting, number, refusal
+from rgs.node.config import PEERS_FILE, Config, Setting, number, refusal
 from rgs.node.files import read_whole
 from rgs.ports.readings import REGULATOR, CircuitReading, wallet_name
 from rgs.ports.regulator import Regulator
@@ -193,8 +193,17 @@ class Connections:
 
 
 def load_peers(path: Path, home: Path) -> NodePeers:
-    """Read the file at `path`; without it everything is embedded. InvalidFieldError, UnknownFieldError."""
+    """Read the file at `path`. InvalidFieldError, UnknownFieldError. Without the home's own peers.toml everything is
+    embedded; a file that the setting names elsewhere must be there.
+    """
     if not path.exists():
+        if path != home / PEERS_FILE:
+            raise InvalidFieldError(
+                f"there is no file {path}: correct the setting peers; without it, and without {PEERS_FILE} in the home,"
+                " wallet and regulator are embedded",
+                field="peers",
+                value=path,
+            )
         return NodePeers()
     try:
         data = path.read_bytes()

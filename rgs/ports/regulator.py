@@ -305,8 +305,9 @@ class Regulator(Protocol):
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         """Ask for a session's id. JurisdictionError where this system may not serve; DATE_IN_FUTURE, REFERENCE_USED."""
 
-    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
-        """Ask for a participation's id, or add to it.
+    async def buy_participation(self, purchase: Purchase, issued: str = "") -> RegulatorParticipation:
+        """Ask for a participation's id, or add to it. `issued` is the id of the purchases before: an answer with
+        another one is a contradiction, and counts as none.
 
         AMOUNT_NOT_POSITIVE, UNKNOWN_SESSION, SESSION_CLOSED, DATE_IN_FUTURE, ALREADY_SEATED, REFERENCE_USED,
         PARTICIPATION_ENDED, PURCHASE_GAP, ABOVE_MAXIMUM.

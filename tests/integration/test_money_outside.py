@@ -322,3 +322,10 @@ def test_without_a_file_all_is_embedded(tmp_path: Path) -> None:
     assert (peers.regulator, peers.fundings, peers.sha256) == (None, {}, "")
     (tmp_path / "peers.toml").write_text('[operator.op-1]\nfunding = "seamless"', "utf-8")
     assert load_peers(tmp_path / "peers.toml", tmp_path).fundings == {"op-1": Funding.SEAMLESS}
+
+
+def test_a_file_that_the_setting_names_must_be_there(tmp_path: Path) -> None:
+    """A slip in `peers` must not make wallet and regulator embedded ones."""
+    with pytest.raises(InvalidFieldError, match=r"no file .*/peer\.toml: correct the setting peers") as refused:
+        load_peers(tmp_path / "peer.toml", tmp_path)
+    assert refused.value.field == "peers"

@@ -86,8 +86,8 @@ class EmbeddedRegulator:
 
         return RegulatorSession(await self._perform(opening.transaction_id, request, enter), test_regulator=True)
 
-    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
-        """As in `Regulator`."""
+    async def buy_participation(self, purchase: Purchase, issued: str = "") -> RegulatorParticipation:
+        """As in `Regulator`; this book answers with the id of its seat."""
         request = _request(purchase)
         issued = self._issue("N") if purchase.purchase_no == 1 else ""
 

@@ -3,8 +3,8 @@
 It implements ARCHITECTURE 2.17 (stable ids, unknown is a state) and regulation PG-11 (transaction ids). Each call is
 sent once, with an attempt id of its own; the caller repeats it with the same transaction id. Only a rejection in
 REFUSALS, under its code, is a refusal; ALIGNMENT_RUNNING means "later" and is unavailable. An answer for another
-transaction, or with a malformed id, is unknown and reported. Whether the id of a further purchase is that of the first
-is not checked. A test regulator is refused if the jurisdiction allows none.
+transaction, with a malformed id, or with another id for a further purchase than for the first is unknown and reported.
+A test regulator is refused if the jurisdiction allows none.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ class GrpcRegulator(Peer):
             verify_test_regulator_allowed(opening)
         return RegulatorSession(response.regulator_session_id, response.test_regulator)
 
-    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
+    async def buy_participation(self, purchase: Purchase, issued: str = "") -> RegulatorParticipation:
         """As in `Regulator`."""
         request = pb.BuyParticipationRequest(attempt_id=self._new_id(), **_fields(purchase))
-        judge = _issuing(request, "regulator_participation_id")
+        judge = _issuing(request, "regulator_participation_id", issued)
         response: pb.BuyParticipationResponse = await self._call(
             self._stub.BuyParticipation, "BuyParticipation", request, judge
         )
@@ -185,11 +185,12 @@ def _agreeing(request: Any) -> Callable[[Any], str]:
     return lambda response: "" if response.transaction_id == request.transaction_id else "transaction_id"
 
 
-def _issuing(request: Any, name: str) -> Callable[[Any], str]:
-    """Names the field of a response that is not a regulator's id or contradicts the request."""
+def _issuing(request: Any, name: str, issued: str = "") -> Callable[[Any], str]:
+    """Names the field of a response that is no regulator's id, is not the one `issued`, or contradicts the request."""
 
     def judge(response: Any) -> str:
-        return _agreeing(request)(response) if is_regulator_id(getattr(response, name)) else name
+        found = getattr(response, name)
+        return _agreeing(request)(response) if is_regulator_id(found) and issued in ("", found) else name
 
     return judge
 

@@ -64,8 +64,10 @@ class CountedRegulator:
     async def open_session(self, opening: regulator.SessionOpening) -> regulator.RegulatorSession:
         return await self._counted(self._regulator.open_session(opening))
 
-    async def buy_participation(self, purchase: regulator.Purchase) -> regulator.RegulatorParticipation:
-        return await self._counted(self._regulator.buy_participation(purchase))
+    async def buy_participation(
+        self, purchase: regulator.Purchase, issued: str = ""
+    ) -> regulator.RegulatorParticipation:
+        return await self._counted(self._regulator.buy_participation(purchase, issued))
 
     async def report_stages(
         self, transaction_id: str, stages: Sequence[regulator.StageReport]

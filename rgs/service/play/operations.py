@@ -239,7 +239,8 @@ class Operations:
                     purchase_no=operation.purchase_no,
                     amount_minor=operation.amount_minor,
                     purchase_ms=operation.created_ms,
-                )
+                ),
+                session.regulator_participation_id,
             )
         except UnavailableError:
             raise

@@ -23,7 +23,7 @@ from rgs.observe.traces import Span
 from rgs.ports.regulator import DayAlignment, DayTotals, ModuleReport, Regulator, SoftwareModule, StageReport
 from rgs.service.events import EventCode, Events
 from rgs.service.instance import Instance
-from rgs.store.changes import Change, DayAligned, DayCount, ReportsHeld
+from rgs.store.changes import Change, DayAligned, DayCount, ReportsHeld, ReportsReleased
 from rgs.store.interface import Store
 
 REPORT_BATCH: Final = 256
@@ -66,9 +66,20 @@ class Reporting:
         return result
 
     async def report_stages_of(self, session: Session) -> None:
-        """Send the queued reports of one session. Any RgsError: they stay queued."""
-        while await self._send(await self.store.reports_of(session.session_id, REPORT_BATCH)):
+        """Send the queued reports of one session, held ones too. Any RgsError: they stay queued."""
+        session_id = session.session_id
+        while await self._send(await self.store.reports_of(session_id, REPORT_BATCH)):
             pass
+        # Asked also if nothing was queued: the process may have died between the last report and this.
+        if (held := await self.store.held_report(STAGES, session_id)) is not None:
+            await self.events.emit(
+                EventCode.REPORTS_RELEASED,
+                subject=f"{STAGES} {session_id}",
+                before=held.reason,
+                after="ACCEPTED",
+                session_id=session_id,
+                records=(ReportsReleased(STAGES, session_id),),
+            )
 
     async def _send_apart(self, queued: list[tuple[int, StageReport]]) -> int:
         """Send session by session. The reports of a refused session are set aside."""

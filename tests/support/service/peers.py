@@ -144,9 +144,9 @@ class ScriptedRegulator:
     async def open_session(self, opening: SessionOpening) -> RegulatorSession:
         return await self._run("open_session", opening.transaction_id, lambda: self._inner.open_session(opening))
 
-    async def buy_participation(self, purchase: Purchase) -> RegulatorParticipation:
+    async def buy_participation(self, purchase: Purchase, issued: str = "") -> RegulatorParticipation:
         return await self._run(
-            "buy_participation", purchase.transaction_id, lambda: self._inner.buy_participation(purchase)
+            "buy_participation", purchase.transaction_id, lambda: self._inner.buy_participation(purchase, issued)
         )
 
     async def report_stages(self, transaction_id: str, stages: Sequence[StageReport]) -> RegulatorReceipt:

@@ -314,6 +314,22 @@ async def test_an_id_is_taken_where_it_is_one_and_names_its_request(
     ]
 
 
+async def test_a_further_purchase_has_the_participation_of_the_first(
+    regulator: tuple[GrpcRegulator, Stub], reported: list[tuple[str, ...]]
+) -> None:
+    client, stub = regulator
+    stub.answer = regulator_pb.BuyParticipationResponse(
+        transaction_id=ulid(1), regulator_participation_id=PARTICIPATION, test_regulator=True
+    )
+    bought = RegulatorParticipation(PARTICIPATION, test_regulator=True)
+    for issued in ("", PARTICIPATION):
+        assert await client.buy_participation(purchase(ulid(1), SESSION), issued) == bought
+    with pytest.raises(RegulatorUnavailableError) as unknown:
+        await client.buy_participation(purchase(ulid(1), SESSION), "N" + "0" * 14 + "1")
+    assert unknown.value.metadata == {"contradiction": "regulator_participation_id"}
+    assert reported == [("peer", "BuyParticipation", ulid(1), "regulator_participation_id")]
+
+
 async def test_a_refusal_of_the_regulator_keeps_the_facts_that_the_contract_knows(
     regulator: tuple[GrpcRegulator, Stub],
 ) -> None:

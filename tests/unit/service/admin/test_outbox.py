@@ -69,6 +69,29 @@ async def test_a_refused_report_holds_up_nobody_else(tmp_path: Path, harness: Se
     verify_books(tmp_path)
 
 
+async def test_what_is_accepted_with_the_end_of_a_participation_is_held_no_more(
+    tmp_path: Path, harness: ServiceHarness, anna: Player
+) -> None:
+    await anna.sit()
+    for _ in range(2):
+        await anna.play()
+    refusal = refusal_of(Rejection.DATE_IN_FUTURE, "no", index=0)
+    harness.regulator_script.plan("report_stages", refusal, refusal, refusal)
+    assert await harness.reporting.report_stages() == 0
+    with pytest.raises(RgsError):
+        await anna.end()
+    assert len((await harness.services.outbox.held_reports(0, ""))[0]) == 1, "refused again"
+    await anna.leave()
+    assert await harness.services.outbox.held_reports(0, "") == ((), "")
+    (released,) = events_of(tmp_path, "REPORTS_RELEASED")
+    assert (released["before"], released["after"]) == ("DATE_IN_FUTURE", "ACCEPTED")
+    assert (released["subject"], released["session_id"]) == (f"stages {anna.session_id}", anna.session_id)
+    assert "actor" not in released
+    rows, _ = await harness.services.outbox.figures()
+    assert not rows
+    verify_books(tmp_path)
+
+
 async def test_held_reports_are_read_in_pages(harness: ServiceHarness, anna: Player) -> None:
     players = [Player(harness, name=f"player-{number}") for number in range(3)]
     for player in players:
