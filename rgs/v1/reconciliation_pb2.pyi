@@ -163,7 +163,7 @@ class WalletRow(_message.Message):
     player: _builtins.str
     amount_minor: _builtins.int
     reference: _builtins.str
-    """The participation id."""
+    """The participation id; of a bet, a return or a free bet the session id, or `session:purpose:round`. May be empty."""
     status: Global___WalletRowStatus.ValueType
     balance_after_minor: _builtins.int
     @_builtins.property
@@ -331,7 +331,9 @@ class SubmitRegulatorBookRequest(_message.Message):
     DATA_FIELD_NUMBER: _builtins.int
     TOTAL_ROWS_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
-    """The next piece of the file, wherever it is cut."""
+    """The next piece of the file, wherever it is cut. Its lines are read by the run, not here. End the last line with a
+    line feed: the files of several submissions are joined as they are.
+    """
     total_rows: _builtins.int
     """As in SubmitWalletStatementRequest: the lines of the file."""
     @_builtins.property

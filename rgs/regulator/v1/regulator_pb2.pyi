@@ -5,11 +5,12 @@ What a regulator's system, or a gateway before it, offers to the game server. Th
 over mutual TLS, one long-lived channel, with a deadline on every call. docs/regulator.md describes all of it. The
 wire of a real regulator is an adapter behind this service; no compatibility with one is claimed.
 
-The promises. Ids of sessions and participations are issued here. A transaction id never changes over retries: the
-same id with the same data is answered as the first time, with other data it is refused with TRANSACTION_CONFLICT. A
-refusal enters nothing. It is a canonical code and exactly one google.rpc.ErrorInfo of the domain "rgs.regulator.v1"
-with a reason of the table in docs/regulator.md. Whatever else comes back (another code, no ErrorInfo, silence, and
-ALIGNMENT_RUNNING) leaves open whether it was entered: the same call with the same transaction id settles it.
+The promises. Ids of sessions and participations are issued here. The same transaction id with the same data is
+answered as the first time, with other data it is refused with TRANSACTION_CONFLICT. A refusal enters nothing. It is
+a canonical code and exactly one google.rpc.ErrorInfo of the domain "rgs.regulator.v1" with a reason of the table in
+docs/regulator.md. Whatever else comes back (another code, no ErrorInfo, silence, and ALIGNMENT_RUNNING) leaves open
+whether it was entered: the same call with the same transaction id settles it. Two calls are repeated under a new
+transaction id: ReportStages, where known stages are passed over, and ReportModules after a start of the node.
 
 Names. `regulator_session_id` and `regulator_participation_id` are issued here: 16 characters of 0-9 A-Z. A
 `reference` is the game server's own id, 1 to 64 of A-Z a-z 0-9 . _ : -, in practice a ULID. `transaction_id` is a
@@ -269,7 +270,9 @@ class Stage(_message.Message):
     stage_no: _builtins.int
     """Counts the rounds of one participation, from 1 without a gap."""
     available_minor: _builtins.int
-    """The participation's balance before the stakes; 0 or more."""
+    """The participation's balance before the stakes; 0 or more. Purchases made after the stage are not in it, even if
+    they were reported before it.
+    """
     staked_minor: _builtins.int
     """All stakes of the round, and all that came back, stakes included; 0 or more."""
     returned_minor: _builtins.int
@@ -320,7 +323,7 @@ class ReportStagesRequest(_message.Message):
     transaction_id: _builtins.str
     closes_day: _builtins.bool
     """True on a day's last report: the sender knows of no further stage that ended on that day. Advisory: a late stage is
-    taken all the same, and AlignDay sent again.
+    taken all the same, and AlignDay sent again. The game server of this version never sets it.
     """
     @_builtins.property
     def stages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stage]:
@@ -536,7 +539,9 @@ class Module(_message.Message):
     sha256: _builtins.str
     """64 lowercase hex digits."""
     sha1: _builtins.str
-    """40 lowercase hex digits, only for systems that ask for it; empty otherwise. Nothing is ever checked by it here."""
+    """40 lowercase hex digits, or empty. This version always sends it, for systems that ask for it. Nothing is ever
+    checked by it here.
+    """
     def __init__(
         self,
         *,

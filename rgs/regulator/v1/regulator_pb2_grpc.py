@@ -129,7 +129,7 @@ class RegulatorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReportModules(self, request, context):
-        """Report the hashes of the software modules that run, once a day and after every start.
+        """Report the hashes of the software modules that run, for each node, once a day and after every start.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -5,11 +5,12 @@ What a regulator's system, or a gateway before it, offers to the game server. Th
 over mutual TLS, one long-lived channel, with a deadline on every call. docs/regulator.md describes all of it. The
 wire of a real regulator is an adapter behind this service; no compatibility with one is claimed.
 
-The promises. Ids of sessions and participations are issued here. A transaction id never changes over retries: the
-same id with the same data is answered as the first time, with other data it is refused with TRANSACTION_CONFLICT. A
-refusal enters nothing. It is a canonical code and exactly one google.rpc.ErrorInfo of the domain "rgs.regulator.v1"
-with a reason of the table in docs/regulator.md. Whatever else comes back (another code, no ErrorInfo, silence, and
-ALIGNMENT_RUNNING) leaves open whether it was entered: the same call with the same transaction id settles it.
+The promises. Ids of sessions and participations are issued here. The same transaction id with the same data is
+answered as the first time, with other data it is refused with TRANSACTION_CONFLICT. A refusal enters nothing. It is
+a canonical code and exactly one google.rpc.ErrorInfo of the domain "rgs.regulator.v1" with a reason of the table in
+docs/regulator.md. Whatever else comes back (another code, no ErrorInfo, silence, and ALIGNMENT_RUNNING) leaves open
+whether it was entered: the same call with the same transaction id settles it. Two calls are repeated under a new
+transaction id: ReportStages, where known stages are passed over, and ReportModules after a start of the node.
 
 Names. `regulator_session_id` and `regulator_participation_id` are issued here: 16 characters of 0-9 A-Z. A
 `reference` is the game server's own id, 1 to 64 of A-Z a-z 0-9 . _ : -, in practice a ULID. `transaction_id` is a
@@ -60,7 +61,7 @@ class RegulatorServiceStub:
     CloseSession: _grpc.UnaryUnaryMultiCallable[_regulator_pb2.CloseSessionRequest, _regulator_pb2.CloseSessionResponse]
     """Report that a session is over. Refused while a participation of it has not ended."""
     ReportModules: _grpc.UnaryUnaryMultiCallable[_regulator_pb2.ReportModulesRequest, _regulator_pb2.ReportModulesResponse]
-    """Report the hashes of the software modules that run, once a day and after every start."""
+    """Report the hashes of the software modules that run, for each node, once a day and after every start."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_regulator_pb2.GetSessionRequest, _regulator_pb2.GetSessionResponse]
     """Read back a session. A gateway that cannot answers UNIMPLEMENTED."""
     GetParticipation: _grpc.UnaryUnaryMultiCallable[_regulator_pb2.GetParticipationRequest, _regulator_pb2.GetParticipationResponse]
@@ -84,7 +85,7 @@ class RegulatorServiceAsyncStub(RegulatorServiceStub):
     CloseSession: _aio.UnaryUnaryMultiCallable[_regulator_pb2.CloseSessionRequest, _regulator_pb2.CloseSessionResponse]  # type: ignore[assignment]
     """Report that a session is over. Refused while a participation of it has not ended."""
     ReportModules: _aio.UnaryUnaryMultiCallable[_regulator_pb2.ReportModulesRequest, _regulator_pb2.ReportModulesResponse]  # type: ignore[assignment]
-    """Report the hashes of the software modules that run, once a day and after every start."""
+    """Report the hashes of the software modules that run, for each node, once a day and after every start."""
     GetSession: _aio.UnaryUnaryMultiCallable[_regulator_pb2.GetSessionRequest, _regulator_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Read back a session. A gateway that cannot answers UNIMPLEMENTED."""
     GetParticipation: _aio.UnaryUnaryMultiCallable[_regulator_pb2.GetParticipationRequest, _regulator_pb2.GetParticipationResponse]  # type: ignore[assignment]
@@ -147,7 +148,7 @@ class RegulatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _regulator_pb2.ReportModulesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_regulator_pb2.ReportModulesResponse, _abc.Awaitable[_regulator_pb2.ReportModulesResponse]]:
-        """Report the hashes of the software modules that run, once a day and after every start."""
+        """Report the hashes of the software modules that run, for each node, once a day and after every start."""
 
     @_abc_1.abstractmethod
     def GetSession(
