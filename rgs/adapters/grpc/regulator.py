@@ -178,6 +178,9 @@ class GrpcRegulator(Peer):
         try:
             return await self.call(method, name, request, judge, transaction_id=request.transaction_id)
         except RefusedError as refused:
+            if refused.reason == Rejection.TRANSACTION_CONFLICT:
+                # Nobody else makes our ids: the caller takes it for no answer, and somebody has to hear of it.
+                self._on_contradiction(self.name, name, request.transaction_id, refused.reason)
             raise _refusal(refused) from None
 
 

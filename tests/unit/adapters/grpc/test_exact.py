@@ -342,6 +342,20 @@ async def test_a_refusal_of_the_regulator_keeps_the_facts_that_the_contract_know
     assert refused.value.metadata == {"rejection": "STAGE_GAP", "limit": "3", "value": "5", "index": "0"}
 
 
+async def test_a_transaction_that_stands_with_other_data_is_reported(
+    regulator: tuple[GrpcRegulator, Stub], reported: list[tuple[str, ...]]
+) -> None:
+    client, stub = regulator
+    for code, reason in (
+        (grpc.StatusCode.ALREADY_EXISTS, "STAGE_CONFLICT"),
+        (grpc.StatusCode.ALREADY_EXISTS, "TRANSACTION_CONFLICT"),
+    ):
+        stub.answer = refusal(code, "rgs.regulator.v1", reason)
+        with pytest.raises(RegulatorRefusedError):
+            await client.report_stages(ulid(1), [STAGE])
+    assert reported == [("peer", "ReportStages", ulid(1), "TRANSACTION_CONFLICT")]
+
+
 @pytest.mark.parametrize(("seconds", "known"), [(0, {}), (2, {"retry_after_ms": "2000"})])
 async def test_an_alignment_that_runs_means_later(
     regulator: tuple[GrpcRegulator, Stub], seconds: int, known: dict[str, str]
