@@ -46,6 +46,7 @@ GAMES: Final = """() => {
 BEHIND: Final = dict.fromkeys(("proof", "history", "round", "rules", "limits", "settings"), 400)
 """These windows stand before a game whose result has its details open."""
 MAY_SCROLL: Final = {"result-details": 400, **BEHIND, "menu": 400, "paused": 60, "other-device": 120}
+MAY_SCROLL |= {"four-tables-result": 80}  # tabs above it, and names of hands that need two lines
 """Pixels by which a felt may scroll in screens with something above or on it that is not there otherwise."""
 SLACK: Final = {"phone": 48, "desktop": 20}
 """Pixels by which any felt may scroll: the smallest phone is 360 x 740, and results at tables have a line more."""

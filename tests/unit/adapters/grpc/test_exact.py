@@ -23,6 +23,7 @@ from rgs.core.errors import (
     InsufficientFundsError,
     RegulatorRefusedError,
     RegulatorUnavailableError,
+    RgsError,
     WalletRefusedError,
     WalletUnavailableError,
 )
@@ -351,7 +352,7 @@ async def test_a_transaction_that_stands_with_other_data_is_reported(
         (grpc.StatusCode.ALREADY_EXISTS, "TRANSACTION_CONFLICT"),
     ):
         stub.answer = refusal(code, "rgs.regulator.v1", reason)
-        with pytest.raises(RegulatorRefusedError):
+        with pytest.raises(RgsError):
             await client.report_stages(ulid(1), [STAGE])
     assert reported == [("peer", "ReportStages", ulid(1), "TRANSACTION_CONFLICT")]
 
