@@ -171,7 +171,7 @@ def resume(table: Table, reason: Reason, connection: Connection) -> int:
 @app.command()
 @grouped
 def cancel(table: Table, reason: Reason, connection: Connection) -> int:
-    """Give up a pause outside a round: all bets return."""
+    """Give up a pause from before the bets had their numbers, or from the results: all bets return."""
 
     def ask(client: Client) -> None:
         request = pb.CancelBetsRequest(request_id=client.request_id(), table=table, reason=reason)

@@ -198,7 +198,7 @@ class TableAdmin(TableOrders):
         return (await self.done(order, change)).envelope
 
     async def cancel(self, caller: Caller, request_id: str, table_id: str, reason: str) -> bytes:
-        """Give up a pause outside a round: all bets return, then the table is idle. The signed event. TableStateError.
+        """Give up a pause from before FIX, or from the results: all bets return, then the table is idle. TableStateError.
 
         The table stays paused until the last bet is back. So if this process dies, no bet is left at an idle table:
         the order is given again.
@@ -268,7 +268,7 @@ class TableAdmin(TableOrders):
         Returns whether it is, and the event of the proposal or the `table_final`. A dry run verifies the same and
         changes nothing; `stakes` then says what would come back.
 
-        The dealer then gives every stake back. TableStateError outside a round, and after its last window.
+        The dealer then gives every stake back. TableStateError before FIX, and after the last window.
         """
         check_code(reason, "reason")
         check_ulid(round_id, "round_id")
