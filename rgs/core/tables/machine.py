@@ -131,7 +131,7 @@ class Clockwork:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table as durable state. `version` rises by one with every step; writers compare and swap on it.
+    """One table as durable state. `version` rises by one with every change; writers compare and swap on it.
 
     `deadline_ms` is 0 where nothing is timed. `head` is the hex hash of the newest `table_final`; the other hashes are
     those of the running round, empty until they are signed.

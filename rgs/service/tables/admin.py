@@ -198,7 +198,8 @@ class TableAdmin(TableOrders):
         return (await self.done(order, change)).envelope
 
     async def cancel(self, caller: Caller, request_id: str, table_id: str, reason: str) -> bytes:
-        """Give up a pause from before FIX, or from the results: all bets return, then the table is idle. TableStateError.
+        """Give up a pause from before FIX, or from the results: all bets return, the table is idle. The signed event.
+        TableStateError.
 
         The table stays paused until the last bet is back. So if this process dies, no bet is left at an idle table:
         the order is given again.
