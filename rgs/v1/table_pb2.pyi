@@ -246,7 +246,7 @@ class BoxView(_message.Message):
     box: _builtins.int
     nickname: _builtins.str
     session_id: _builtins.str
-    """The rest is set for the caller's own players only, cards aside."""
+    """Session and bets: of the caller's own players only; an admin, auditor or regulator gets those of all."""
     in_round: _builtins.bool
     """In a round: whether the box is dealt in it, and whether it has decided in the phase."""
     decided: _builtins.bool
@@ -255,7 +255,7 @@ class BoxView(_message.Message):
     def bets(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Bet]: ...
     @_builtins.property
     def hole_cards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Of every box once the round has ended; before that only where cards are open to all."""
+        """Of every box that was dealt, once `table_final` is signed; empty before."""
 
     def __init__(
         self,
@@ -279,8 +279,8 @@ Global___BoxView: _TypeAlias = BoxView  # noqa: Y015
 
 @_typing.final
 class TableView(_message.Message):
-    """A table as all its players see it. `version` rises by one with every step of the table: a gap shows what was missed,
-    and nothing is lost, because each view is whole.
+    """A table as all its players see it. `version` rises by one with every step of the table, and with orders of admins
+    that change it: a gap shows what was missed, and nothing is lost, because each view is whole.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

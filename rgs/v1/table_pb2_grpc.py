@@ -638,7 +638,7 @@ class TableAdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelBets(self, request, context):
-        """Give up a pause outside a round: all bets return.
+        """Give up a pause from before the bets had their numbers, or from the results: all bets return.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

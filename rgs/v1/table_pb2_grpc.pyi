@@ -204,7 +204,7 @@ class TableAdminServiceStub:
     ResumeTable: _grpc.UnaryUnaryMultiCallable[_table_pb2.ResumeTableRequest, _table_pb2.ResumeTableResponse]
     """Go on with a whole window."""
     CancelBets: _grpc.UnaryUnaryMultiCallable[_table_pb2.CancelBetsRequest, _table_pb2.CancelBetsResponse]
-    """Give up a pause outside a round: all bets return."""
+    """Give up a pause from before the bets had their numbers, or from the results: all bets return."""
     VoidTableRound: _grpc.UnaryUnaryMultiCallable[_table_pb2.VoidTableRoundRequest, _table_pb2.VoidTableRoundResponse]
     """Make the paused round void. It takes two admins: the first call proposes, that of another admin approves."""
     BarPlayer: _grpc.UnaryUnaryMultiCallable[_table_pb2.BarPlayerRequest, _table_pb2.BarPlayerResponse]
@@ -230,7 +230,7 @@ class TableAdminServiceAsyncStub(TableAdminServiceStub):
     ResumeTable: _aio.UnaryUnaryMultiCallable[_table_pb2.ResumeTableRequest, _table_pb2.ResumeTableResponse]  # type: ignore[assignment]
     """Go on with a whole window."""
     CancelBets: _aio.UnaryUnaryMultiCallable[_table_pb2.CancelBetsRequest, _table_pb2.CancelBetsResponse]  # type: ignore[assignment]
-    """Give up a pause outside a round: all bets return."""
+    """Give up a pause from before the bets had their numbers, or from the results: all bets return."""
     VoidTableRound: _aio.UnaryUnaryMultiCallable[_table_pb2.VoidTableRoundRequest, _table_pb2.VoidTableRoundResponse]  # type: ignore[assignment]
     """Make the paused round void. It takes two admins: the first call proposes, that of another admin approves."""
     BarPlayer: _aio.UnaryUnaryMultiCallable[_table_pb2.BarPlayerRequest, _table_pb2.BarPlayerResponse]  # type: ignore[assignment]
@@ -283,7 +283,7 @@ class TableAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _table_pb2.CancelBetsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_table_pb2.CancelBetsResponse, _abc.Awaitable[_table_pb2.CancelBetsResponse]]:
-        """Give up a pause outside a round: all bets return."""
+        """Give up a pause from before the bets had their numbers, or from the results: all bets return."""
 
     @_abc_1.abstractmethod
     def VoidTableRound(
