@@ -119,6 +119,8 @@ async def _run(config: Config, before_ms: int, *, dry_run: bool) -> Counted:
         if not clock.is_trusted:
             raise ArchiveRefusedError("time is not trusted: let an admin clear the guard clock at the running server")
         if dry_run:
+            _folder_of(config)
+            await _verify_not_recovering(reads)
             counted = Counted()
             async for _ in due_sessions(reads, before_ms, counted):
                 pass
@@ -126,18 +128,27 @@ async def _run(config: Config, before_ms: int, *, dry_run: bool) -> Counted:
     return await move(config, before_ms, clock.now_ms())
 
 
+def _folder_of(config: Config) -> Path:
+    """The folder of the archive. InvalidFieldError where there is none."""
+    if config.archive is None:
+        raise InvalidFieldError("archive is not set in rgs.toml: the server would not find the rounds", field="archive")
+    return config.archive
+
+
+async def _verify_not_recovering(reads: StoreReads) -> None:
+    if await reads.meta(RECOVERING):
+        raise ArchiveRefusedError("a recovery of the store is under way: finish it with `rgs recover`")
+
+
 async def move(config: Config, before_ms: int, time_ms: int) -> Counted:
     """Move the rounds of sessions that were closed before a time into the folder of the archive."""
-    folder = config.archive
-    if folder is None:
-        raise InvalidFieldError("archive is not set in rgs.toml: the server would not find the rounds", field="archive")
+    folder = _folder_of(config)
     if not folder.is_dir():
         make_folder(folder)
     signer = load_node_signer(config, now_ms=time_ms)
     with alone_in(folder, "rgs archive"):
         async with reading(config.store) as reads, dropping(config.store) as drop:
-            if await reads.meta(RECOVERING):
-                raise ArchiveRefusedError("a recovery of the store is under way: finish it with `rgs recover`")
+            await _verify_not_recovering(reads)
             for unfinished in folder.glob(".*.new"):
                 shutil.rmtree(unfinished)
             for name in part_names(folder):

@@ -257,6 +257,7 @@ def test_the_command_counts_and_refuses(config: Config, capsys: pytest.CaptureFi
     (config.home / "rgs.toml").write_text("")
     with pytest.raises(InvalidFieldError, match="archive is not set"):
         moved(load_config(config.home))
+    assert "archive is not set" in cli.refused("archive", "--before", "2020-01-01", "--dry-run", *home)
 
 
 def test_many_parts_are_read_as_one(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,8 @@ MAY_SCROLL: Final = {"result-details": 400, **BEHIND, "menu": 400, "paused": 60,
 SLACK: Final = {"phone": 48, "desktop": 20}
 """Pixels by which any felt may scroll: the smallest phone is 360 x 740, and results at tables have a line more."""
 ON_A_PHONE: Final = {"boxes": 100, "tables": 80}
-"""By scene, on a phone of 360 x 740: seven boxes stand between the cards and the spots; tabs of tables stand above them,
-and a result has names of hands that need two lines.
+"""By scene, on a phone of 360 x 740: seven boxes stand between the cards and the spots; tabs of tables stand above
+them, and a result has names of hands that need two lines.
 """
 
 

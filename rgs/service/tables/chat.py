@@ -73,7 +73,7 @@ class Chat:
                 return line_of(caller, known)
             for _ in range(TRIES_MAX):
                 sitting = await self.store.sitting(session.session_id)
-                if sitting is None:
+                if sitting is None or sitting.leaving:
                     raise NotSeatedError("the session has no seat at a table", session_id=session.session_id)
                 change, message = await self._line(caller, request, sitting, text)
                 try:

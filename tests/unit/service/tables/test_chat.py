@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 from structlog.testing import capture_logs
@@ -112,7 +114,7 @@ async def test_a_text_has_1_to_200_printing_characters(harness: ServiceHarness, 
     assert await lines(harness) == []
 
 
-async def test_only_who_sits_there_writes(harness: ServiceHarness) -> None:
+async def test_only_who_sits_there_writes(harness: ServiceHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     evening = await evening_of(harness)
     one = Sitter(evening, "player-1")
     await one.open()
@@ -122,6 +124,13 @@ async def test_only_who_sits_there_writes(harness: ServiceHarness) -> None:
     with pytest.raises(NotFoundError):  # it is no session of this operator
         await harness.tables.chat.say(OTHER, Say(harness.request_id(), one.session_id, "Ciao"))
     await say(one, "Ciao")
+    harness.clock.tick(60_000)
+    sitting = await harness.store.sitting(one.session_id)
+    assert sitting is not None
+    with monkeypatch.context() as patched:  # barred, or gone while a round goes on: the seat ends with the round
+        patched.setattr(harness.store, "sitting", AsyncMock(return_value=replace(sitting, leaving=True)))
+        with pytest.raises(NotSeatedError):
+            await say(one, "Addio")
     await one.leave()
     harness.clock.tick(60_000)
     with pytest.raises(NotSeatedError):
