@@ -331,9 +331,7 @@ class SubmitRegulatorBookRequest(_message.Message):
     DATA_FIELD_NUMBER: _builtins.int
     TOTAL_ROWS_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
-    """The next piece of the file, wherever it is cut. Its lines are read by the run, not here. End the last line with a
-    line feed: the files of several submissions are joined as they are.
-    """
+    """The next piece of the file, wherever it is cut. Its lines are read by the run, not here."""
     total_rows: _builtins.int
     """As in SubmitWalletStatementRequest: the lines of the file."""
     @_builtins.property
