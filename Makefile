@@ -100,7 +100,7 @@ exhaustive: setup ## Slow evidence, and whole spaces, of which `make test` takes
 
 # One after the other, for each prints what it does while it does it. AGAIN=yes runs those that failed the last time.
 gameday: setup ## Break a real house on purpose, print the transcripts (docs/game-days.md); ARGS="full_disk" for one day
-	RGS_GAMEDAYS=$(or $(OUT),var/game-days) $(PY) -m pytest -q -n 0 -s --timeout 600 tests/gamedays $(if $(ARGS),-k '$(ARGS)') $(if $(AGAIN),--last-failed --last-failed-no-failures none)
+	RGS_GAMEDAYS=$(or $(OUT),var/game-days) $(PY) -m pytest -q -n 0 -s -o cache_dir=.pytest_cache/gamedays --timeout 600 tests/gamedays $(if $(ARGS),-k '$(ARGS)') $(if $(AGAIN),--last-failed --last-failed-no-failures none)
 
 # Ray is large, and nothing else needs it: it stands beside .venv, which it does not change.
 .venv-ray/set-up: requirements/ray.txt | setup
