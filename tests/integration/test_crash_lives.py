@@ -20,7 +20,9 @@ from pathlib import Path
 import pytest
 
 from rgs.service.instance import FIRST_WINDOW
+from rgs.store.regulator import RegulatorStore
 from rgs.store.sqlite.store import create_store
+from rgs.store.wallet import WalletStore
 from tests.support.clocks import NOW_MS, ManualClock
 from tests.support.service.crashing import FAILPOINT, Run, forking, live, points_of, serve_children
 from tests.support.service.harness import STORE_EPOCH, Request, ServiceHarness, read_statement
@@ -75,6 +77,8 @@ class Client:
 
 async def life(folder: Path, clients: int, clock_ms: int, *, recover_first: bool) -> None:
     """One process: start, go on where the last one died, come to an orderly end."""
+    WalletStore(folder / "wallet.db").close()  # made here and not copied: these commits are points of the matrix, too
+    RegulatorStore(folder / "regulator.db").close()
     harness = ServiceHarness(folder, clock=ManualClock(clock_ms))
     await harness.start()
     FAILPOINT.step = "recover"

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from rgs.store.regulator import RegulatorStore
 from rgs.store.sqlite.store import create_store
 from rgs.store.wallet import WalletStore
+
+BOOKS: Final = {"wallet.db": WalletStore, "regulator.db": RegulatorStore}
 
 
 def new_store(path: Path, epoch: str) -> None:
@@ -21,9 +24,9 @@ def new_store(path: Path, epoch: str) -> None:
 
 def new_books(folder: Path) -> None:
     """The files of wallet and regulator, each where it is missing."""
-    for name, content in _books().items():
+    for name, store in BOOKS.items():
         if not (folder / name).exists():
-            _put(folder / name, content)
+            _put(folder / name, _book(store))
 
 
 def _put(path: Path, content: bytes) -> None:
@@ -38,11 +41,8 @@ def _store(epoch: str) -> bytes:
 
 
 @cache
-def _books() -> dict[str, bytes]:
-    return {
-        "wallet.db": _made(lambda path: WalletStore(path).close()),
-        "regulator.db": _made(lambda path: RegulatorStore(path).close()),
-    }
+def _book(store: type[WalletStore | RegulatorStore]) -> bytes:
+    return _made(lambda path: store(path).close())
 
 
 def _made(make: Callable[[Path], None]) -> bytes:
