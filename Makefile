@@ -1,7 +1,7 @@
 # The project's commands; `make help` lists them. Each makes sure of the virtual environment first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-runtime web-setup page page-wheel page-driver page-test demo run sandbox play web web-test test exhaustive gameday ray-test fuzz check bench certify mutants wheel certified changes protos proto-baseline contract sdk drift lint breaking ruff types format lock clean
+.PHONY: help setup setup-runtime web-setup page page-wheel page-driver page-test demo run sandbox play web web-test test slow exhaustive gameday ray-test fuzz check bench certify mutants wheel certified changes protos proto-baseline contract sdk drift lint breaking ruff types format lock clean
 
 PYTHON ?=
 ARGS ?=
@@ -95,7 +95,10 @@ else
 	$(PYTEST) $(TESTS) $(ARGS)
 endif
 
-exhaustive: setup ## Slow evidence, and whole spaces, of which `make test` takes samples (minutes)
+slow: setup ## Slow evidence: planted software, crash lives, the laboratory, whole demos (minutes)
+	$(PYTEST) --ignore=tests/gamedays -m 'slow and not slow_exhaustive' --timeout 600 $(ARGS)
+
+exhaustive: setup ## Slow evidence, and whole spaces, of which `make test` and `make slow` take samples (an hour)
 	$(PYTEST) --ignore=tests/gamedays -m 'not ($(QUICK))' --timeout 600 $(ARGS)
 
 # One after the other, for each prints what it does while it does it. AGAIN=yes runs those that failed the last time.
@@ -114,7 +117,7 @@ ray-test: .venv-ray/set-up ## The engines of `certify` on a cluster of Ray with 
 fuzz: setup ## Fuzz every RPC and every parser, each for SECONDS (default 60), under printed seeds
 	FUZZ_SECONDS=$(SECONDS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)
 
-check: setup drift lint breaking changes ruff types exhaustive test ## Everything that continuous integration checks; tests last
+check: setup drift lint breaking changes ruff types slow test ## Everything that continuous integration checks; tests last
 
 drift: setup
 	$(PY) tools/protos.py drift
