@@ -164,7 +164,7 @@ class Config:
     wallet: Annotated[Path, Setting("embedded/wallet.db", _path)]
     regulator: Annotated[Path, Setting("embedded/regulator.db", _path)]
     peers: Annotated[Path, Setting(PEERS_FILE, _path)]
-    """The file that names wallets and the regulator's system, if it exists (`rgs.node.peers`)."""
+    """The file that names wallets and the regulator's system (`rgs.node.peers`); the default need not be there."""
     keys: Annotated[Path, Setting("keys", _path)]
     kek: Annotated[Path, Setting("kek/kek.json", _path)]
     tls: Annotated[Path, Setting("tls", _path)]
