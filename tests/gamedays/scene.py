@@ -283,9 +283,10 @@ class Scene:
     # --- what tells of it ---------------------------------------------------------------------------------------------
 
     def lines(self, event: str, home: Path | None = None) -> list[dict[str, Any]]:
-        """The lines of the technical log with this event."""
+        """The lines of the technical log with this event. The last one may be written at this moment: it is not read."""
         path = load_config(home or self.home).log
-        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        rows = [json.loads(line) for line in lines if line.endswith("\n")]
         return [row for row in rows if row["event"] == event]
 
     def await_line(self, event: str, limit_s: float = 60, home: Path | None = None, **facts: object) -> dict[str, Any]:

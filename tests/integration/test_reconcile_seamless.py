@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,7 @@ def change_to(kind: str, /, **values: str) -> Callable[[list[Row]], None]:
 def moved_by(kind: str, hours: int) -> Callable[[list[Row]], None]:
     def change(rows: list[Row]) -> None:
         row = last(rows, kind)
-        hour = int(row["time"][11:13]) + hours
-        row["time"] = f"{row['time'][:11]}{hour:02d}{row['time'][13:]}"
+        row["time"] = (datetime.fromisoformat(row["time"]) + timedelta(hours=hours)).isoformat()
 
     return change
 

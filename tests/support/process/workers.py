@@ -39,7 +39,8 @@ class Service:
     def lines(self) -> list[dict[str, Any]]:
         """What the supervisor has logged."""
         path = self.config.log
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def serving(self) -> list[tuple[int, int]]:
         """(worker, pid) of every worker that came to serve, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -69,6 +70,16 @@ def test_behind_a_row_that_is_told_elsewhere_or_tells_none_the_account_begins_ag
     wrong = replace(rows[2], balance_after_minor=3)
     assert named([*rows[:2], wrong, *rows[3:]], passed_over=2) == []
     assert named([*rows[:2], replace(wrong, balance_after_minor=None), *rows[3:]]) == []
+
+
+@pytest.mark.parametrize("rest", list(permutations(range(1, 5))))
+def test_beside_a_row_that_is_told_elsewhere_no_order_is_known(rest: tuple[int, ...]) -> None:
+    """A bet of 200, one of 100 and a return of 100 in one moment: without the first, the others are a circle."""
+    rows = account([("debit", 200), ("debit", 100), ("credit", 100), ("debit", 50), ("credit", 5)], step=0)
+    behind = [replace(row, time_ms=500) for row in account([("debit", 9), ("credit", 3)], begin=755, step=0)]
+    moment = [rows[0], *(rows[place] for place in rest)]
+    assert named([*moment, *behind], passed_over=0) == []
+    assert named([replace(rows[0], balance_after_minor=None), *moment[1:], *behind]) == []
 
 
 def test_outside_the_period_nothing_is_told() -> None:
