@@ -283,7 +283,7 @@ class Scene:
     # --- what tells of it ---------------------------------------------------------------------------------------------
 
     def lines(self, event: str, home: Path | None = None) -> list[dict[str, Any]]:
-        """The lines of the technical log with this event. The last one may be written at this moment: it is not read."""
+        """The lines of the technical log with this event. An unfinished last one is not read."""
         path = load_config(home or self.home).log
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         rows = [json.loads(line) for line in lines if line.endswith("\n")]
