@@ -318,7 +318,8 @@ class Support:
             _body(final) if final else {},
             next((_body(row.envelope) for row in shared if row.kind == "table_final"), {}),
         )
-        sentences = explain(signed, round_, session, self.games.rulesets[round_.ruleset_id])
+        ruleset = self.games.rulesets[round_.ruleset_id]
+        sentences = explain(signed, round_, session, ruleset, await self._malfunction_code(round_))
         listed = tuple(seat.session_id for seat in seats)
         return ExplainedRound(RoundSummary(round_, session), sentences, opening, final, listed)
 
@@ -330,6 +331,13 @@ class Support:
         if operator:
             return await self.store.seats_of_operator(round_id, operator, 0, SEATS_MAX)
         return await self.store.seats_of_round(round_id, 0, SEATS_MAX)
+
+    async def _malfunction_code(self, round_: Round) -> str:
+        """Why the round, or the table that is playing it, is paused; empty if it is not."""
+        if not round_.table_id:
+            return round_.malfunction_code if round_.malfunction else ""
+        row, _ = await self.store.table(round_.table_id) or (None, None)
+        return row.malfunction_code if row is not None and row.table.round_id == round_.round_id else ""
 
     async def _session(self, caller: Caller, session_id: str) -> Session:
         session = await self.store.session(check_ulid(session_id, "session_id"), fresh=True)

@@ -35,9 +35,14 @@ class SignedRound:
     shared: Body = field(default_factory=dict)
 
 
-def explain(signed: SignedRound, round_: Round, session: Session, ruleset: Ruleset) -> list[str]:
-    """The sentences. Row and session give ids, the currency and the pause; the statements everything else."""
-    lines = _Sentences(signed, round_, session, ruleset, load_texts("en"))
+def explain(
+    signed: SignedRound, round_: Round, session: Session, ruleset: Ruleset, malfunction_code: str = ""
+) -> list[str]:
+    """The sentences. Row and session give ids and the currency, the statements everything else.
+
+    `malfunction_code` is why the round or its table is paused now; empty if it is not.
+    """
+    lines = _Sentences(signed, round_, session, ruleset, load_texts("en"), malfunction_code)
     return [*lines.start(), *(lines.end() if signed.final else lines.in_play())]
 
 
@@ -48,6 +53,7 @@ class _Sentences:
     session: Session
     ruleset: Ruleset
     texts: Texts
+    malfunction_code: str
 
     def start(self) -> list[str]:
         opening, round_ = self.signed.opening, self.round
@@ -77,10 +83,11 @@ class _Sentences:
         """The decisions so far are in the row: they are signed with the final."""
         lines = [self._decided(taken.body()) for taken in self.round.actions]
         lines.append("The round is in play. Its cards are not shown here before its final reveals them.")
-        if self.round.malfunction:
+        if self.malfunction_code:
+            paused = "Its table" if self.round.table_id else "It"
             lines.append(
-                f"It is paused since a malfunction was logged ({self.round.malfunction_code}): an admin resumes it, or"
-                " two admins make it void."
+                f"{paused} is paused since a malfunction was logged ({self.malfunction_code}): an admin resumes it, or"
+                " two admins make the round void."
             )
         return lines
 

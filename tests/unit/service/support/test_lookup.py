@@ -21,7 +21,7 @@ from tests.support.service.harness import OPERATOR, ServiceHarness, open_harness
 from tests.support.service.oracles import stored_statements
 from tests.support.service.player import Player
 from tests.support.service.seamless import Better, opened
-from tests.support.service.tables import ALWAYS, Evening
+from tests.support.service.tables import ADMIN, ALWAYS, Evening
 
 ALL = Caller("helpdesk", Role.SUPPORT, "")
 MINE = Caller("helpdesk-1", Role.SUPPORT, "", OPERATOR.party)
@@ -273,6 +273,11 @@ async def test_a_seat_at_a_table(tmp_path: Path, table_id: str) -> None:
         explained = await support.explain(MINE, opening.round_id, "")
         assert "The round is in play." in explained.sentences[-1]
         assert len(explained.session_ids) == 2
+        admin = harness.tables.admin
+        await admin.pause(ADMIN, harness.request_id(), table_id, "CARD_READER")
+        explained = await support.explain(MINE, opening.round_id, "")
+        assert "Its table is paused since a malfunction was logged (CARD_READER)" in explained.sentences[-1]
+        await admin.resume(ADMIN, harness.request_id(), table_id, "REPAIRED")
         await evening.until(State.RESULT)
         for session_id in explained.session_ids:
             seat = await support.explain(MINE, opening.round_id, session_id)

@@ -48,15 +48,16 @@ def sentences(
     *,
     opening: dict[str, Any] | None = None,
     session: dict[str, Any] | None = None,
+    malfunction_code: str = "",
     **round_: Any,
 ) -> list[str]:
     row = {
         "table_id": "", "game_code": "#22:29:00", "start_ms": 1_795_300_140_000, "free_bet": "", "granted_minor": 0,
-        "actions": (), "malfunction": "", "malfunction_code": "", **round_,
+        "actions": (), **round_,
     }  # fmt: skip
     of = {"currency": "EUR", "is_demo": False, "is_seamless": False, **(session or {})}
     signed = SignedRound(opening or OPENING, final or {}, shared or {})
-    return explain(signed, cast(Any, SimpleNamespace(**row)), cast(Any, SimpleNamespace(**of)), SOLO)
+    return explain(signed, cast(Any, SimpleNamespace(**row)), cast(Any, SimpleNamespace(**of)), SOLO, malfunction_code)
 
 
 def test_a_settled_round() -> None:
@@ -153,6 +154,6 @@ def test_a_round_in_play_shows_its_decisions_and_why_it_is_paused() -> None:
     lines = sentences(actions=(taken,))
     assert lines[-2] == "The timer chose check, before the flop, at 2026-11-21 22:30:00 UTC."
     assert lines[-1] == "The round is in play. Its cards are not shown here before its final reveals them."
-    assert sentences(malfunction="ab" * 32, malfunction_code="CARDS_SHOWN")[-1] == (
-        "It is paused since a malfunction was logged (CARDS_SHOWN): an admin resumes it, or two admins make it void."
-    )
+    paused = "is paused since a malfunction was logged (CARDS_SHOWN): an admin resumes it, or two admins make the round"
+    assert sentences(malfunction_code="CARDS_SHOWN")[-1] == f"It {paused} void."
+    assert sentences(malfunction_code="CARDS_SHOWN", table_id="t-1")[-1] == f"Its table {paused} void."
