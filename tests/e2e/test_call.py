@@ -141,7 +141,7 @@ def test_a_line_that_is_no_request_ends_the_stream(served: Served) -> None:
 
 
 def test_a_stream_of_answers_is_one_a_line(served: Served) -> None:
-    status, out, err = call(served, "Health/Watch", "{}", "--timeout", "1")
+    status, out, err = call(served, "Health/Watch", "{}", "--timeout", "5")
     assert json.loads(out) == {"status": "SERVING"}
     assert (status, "[DEADLINE_EXCEEDED]\n" in err) == (1, True)
 

@@ -77,8 +77,10 @@ def test_a_lost_reply_of_the_wallet_is_one_debit(tmp_path: Path) -> None:
             action=common_pb2.ACTION_FOLD,
         )
         assert client.call(client.play.Act, fold).round.status == common_pb2.ROUND_STATUS_SETTLED
-        time.sleep(0.5)  # the next look at what the wallet wrote
-        assert "wallet: fault 1: Debit call 1" in running.printed
+        last = time.monotonic() + 20
+        while "wallet: fault 1: Debit call 1" not in running.printed:
+            assert time.monotonic() < last, running.printed
+            time.sleep(0.1)
     debits = [row for row in running.wallet_rows() if row[1] == "debit" and "accepted" in row]
     assert [row[2:5] for row in debits] == [["anna", "EUR", "100"]]
 

@@ -44,7 +44,8 @@ class Running:
         """The line of that number with this event, once it is there."""
         last = time.monotonic() + WAIT_S
         while True:
-            lines = [json.loads(line) for line in (self.home / "log" / "rgs.log").read_text().splitlines()]
+            written = (self.home / "log" / "rgs.log").read_text().splitlines(keepends=True)
+            lines = [json.loads(line) for line in written if line.endswith("\n")]
             found: list[dict[str, Any]] = [line for line in lines if line["event"] == event]
             if len(found) >= count:
                 return found[count - 1]

@@ -33,7 +33,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ):
             done = rgs_here("party", "add", "--role", *added, *home)
             assert done.returncode == 0, done.stderr
-        time.sleep(1.5)  # the server reads its allow-list once a second
+        time.sleep(4)  # the server reads its allow-list once a second
         yield one
 
 

@@ -286,7 +286,8 @@ class Scene:
         """The lines of the technical log with this event. An unfinished last one is not read."""
         path = load_config(home or self.home).log
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        rows = [json.loads(line) for line in lines if line.endswith("\n")]
+        named = f'"event":"{event}"'
+        rows = [json.loads(line) for line in lines if named in line and line.endswith("\n")]
         return [row for row in rows if row["event"] == event]
 
     def await_line(self, event: str, limit_s: float = 60, home: Path | None = None, **facts: object) -> dict[str, Any]:
@@ -309,7 +310,7 @@ class Scene:
 
     def await_cosigned(self) -> bytes:
         """The log's checkpoint, once it covers all that has been signed so far and the witness has cosigned it."""
-        time.sleep(1.5)  # a statement is in the log within about a second
+        time.sleep(4)  # a statement is in the log within about a second
         shard = LogDirectory(shards(self.config)[-1])
         due = size_of(shard.checkpoint())
         until(lambda: bool(shard.cosigned()) and size_of(shard.cosigned()) >= due, what="a cosignature")

@@ -23,6 +23,8 @@ from tests.support.api.harness import ApiHarness, info_in, serving, status_in
 from tests.support.api.submitting import reason_of
 from tests.support.service.harness import read_statement
 
+DAY_MS = 86_400_000
+
 
 async def test_events_come_newest_first_in_pages(tmp_path: Path) -> None:
     async with serving(tmp_path) as harness:
@@ -90,10 +92,10 @@ async def test_totals_are_those_of_a_full_scan(tmp_path: Path, monkeypatch: pyte
             ApiClient(harness.channel(who), name)
             for who, name in (("demo-operator", "b"), ("demo-operator", "a"), (certificate, "a"), (certificate, "c:1"))
         ]
+        noon_ms = 3 * DAY_MS // 2 - harness.clock.now_ms() % DAY_MS
         for day in range(2):
-            if day:
-                harness.clock.ahead_ms = day * 86_400_000
-                await harness.until_serving()
+            harness.clock.ahead_ms = noon_ms + day * DAY_MS
+            await harness.until_serving()
             for player in players:
                 player.round_no = 1
                 await player.seated()

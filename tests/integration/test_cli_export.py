@@ -34,7 +34,7 @@ from rgs.store.changes import Change, Draft, NewInstance
 from rgs.store.sqlite.store import SqliteStore, connect
 from tests.support.process.commands import Cli
 
-NOW_MS = time.time_ns() // 1_000_000 + 3_600_000
+NOW_MS = time.time_ns() // 1_000_000 + 86_400_000
 """Behind the keys that `rgs init` makes."""
 TIME = format_time(NOW_MS)
 FIRST, SECOND = "0" * 25 + "1", "0" * 25 + "2"

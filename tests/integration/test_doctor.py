@@ -37,6 +37,7 @@ from tests.support.doctor.planting import (
     gathered,
     issued,
 )
+from tests.support.ports import free_ports
 from tests.support.process.commands import Cli, secrets_of
 from tests.support.process.generator import serving_thread
 
@@ -153,6 +154,7 @@ def test_before_a_start_the_status_is_0_or_2(planted: Planted, capfd: pytest.Cap
 
 @pytest.mark.slow
 def test_the_command_says_what_to_do_and_how_bad_it_is(planted: Planted, capfd: pytest.CaptureFixture[str]) -> None:
+    planted.set(f'listen = "127.0.0.1:{free_ports(1)[0]}"')  # nobody else's
     cli = Cli(planted.path, capfd)
     text = cli("doctor", "--home", str(planted.path), status=2)
     assert text.splitlines()[-1].startswith("do not serve: ")

@@ -15,13 +15,14 @@ from contextlib import contextmanager
 import pytest
 
 from rgs.node import log_server
+from rgs.node.clock import wall_ms
 from rgs.node.config import Config
 from rgs.node.home import ensure_home
 from rgs.node.log_server import EntryReaders, LogServer, tls_context
 from tests.support.log.logs import make_entries, make_log
 
 FOREVER = "max-age=31536000, immutable"
-TIME_MS = 1_795_000_000_000
+TIME_MS = wall_ms()
 
 
 @pytest.fixture(scope="module")

@@ -237,7 +237,7 @@ async def test_workers_are_one_target(tmp_path: Path) -> None:
 async def test_a_scrape_ends_in_time_whatever_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four workers: one hangs, and the others hang as soon as they are asked for the store."""
     assert (workers.PROCESS_S + READ_S, workers.STORE_S > READ_S, workers.SCRAPE_S) == (7.0, True, 8.0)
-    for name, limit_s in (("SCRAPE_S", 0.8), ("PROCESS_S", 0.3), ("STORE_S", 0.45)):
+    for name, limit_s in (("SCRAPE_S", 4.0), ("PROCESS_S", 1.5), ("STORE_S", 2.25)):
         monkeypatch.setattr(workers, name, limit_s)
 
     def reads(number: int) -> Any:
@@ -255,7 +255,7 @@ async def test_a_scrape_ends_in_time_whatever_hangs(tmp_path: Path, monkeypatch:
             await opened.enter_async_context(answering(tmp_path, number, reads(number)))
         begun_s = time.monotonic()
         whole = await scrape_workers(tmp_path, 4)
-        assert time.monotonic() - begun_s < 1.3
+        assert time.monotonic() - begun_s < 7
     assert [value for _, value in whole["rgs_worker_up"]] == [0, 1, 1, 1]
     assert [value for _, value in whole["rgs_streams_open"]] == [1, 2, 3]
 

@@ -75,6 +75,7 @@ class Outside:
             folder / "regulator.db", now_ms, Faults(regulator), partial(regulator_id, entropy().read), counts=True
         )
         self._funding = funding
+        self._deadline_ms = 10_000 if (wallet, regulator) == (FaultPlan(), FaultPlan()) else 400
         self.servers: dict[str, SimulatorServer] = {}
         self.wires: dict[str, ServerTls] = {}
 
@@ -98,9 +99,11 @@ class Outside:
             await self.servers[name].start()
         port = {name: server.port for name, server in self.servers.items()}
         settings = f'[operator.{OPERATOR}]\nfunding = "{self._funding}"\n'
-        settings += f'[operator.{OPERATOR}.wallet]\ntarget = "localhost:{port["wallet"]}"\ndeadline_ms = 400\n'
+        settings += f'[operator.{OPERATOR}.wallet]\ntarget = "localhost:{port["wallet"]}"\n'
+        settings += f"deadline_ms = {self._deadline_ms}\n"
         if with_regulator:
-            settings += f'[regulator]\ntarget = "localhost:{port["regulator"]}"\ndeadline_ms = 400\nopen_ms = 100\n'
+            settings += f'[regulator]\ntarget = "localhost:{port["regulator"]}"\n'
+            settings += f"deadline_ms = {self._deadline_ms}\nopen_ms = 100\n"
         self.harness.config.peers.write_text(settings, "utf-8")
         await self.harness.start()
 

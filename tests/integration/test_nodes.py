@@ -303,7 +303,7 @@ async def test_who_does_not_renew_its_lease_is_lost_and_plays_no_more(
     tmp_path: Path, place: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rgs.node.server.BACKGROUND_S", 0.1)
-    monkeypatch.setattr(leases, "LEASE_MS", 700)
+    monkeypatch.setattr(leases, "LEASE_MS", 3_000)
     renew = Leases.renew
     asleep: set[str] = set()
 

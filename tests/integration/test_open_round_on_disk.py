@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,12 @@ def forms_of_deck(deck: list[str]) -> set[bytes]:
 
 
 def files_of(home: Path, *, but: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(home)): path.read_bytes()
-        for path in sorted(home.rglob("*"))
-        if path.is_file() and but not in (path, *path.parents)
-    }
+    found = {}
+    for path in sorted(home.rglob("*")):
+        with suppress(FileNotFoundError):  # what the log stages comes and goes
+            if path.is_file() and but not in (path, *path.parents):
+                found[str(path.relative_to(home))] = path.read_bytes()
+    return found
 
 
 def seen_in(files: dict[str, bytes], secrets: set[bytes]) -> list[str]:
@@ -66,7 +68,13 @@ async def test_the_disk_of_an_open_round_holds_no_deck(tmp_path: Path, decisions
             after = files_of(tmp_path / "home", but=harness.config.kek)
     final = read_statement(answer.final)
     salt, transcript = (bytes.fromhex(final[field]) for field in ("salt", "transcript"))
-    for secrets in (forms(salt), forms(transcript), forms_of_deck(final["deck"])):
+    deck = final["deck"]
+    # Halves, for a page of the store may end within a whole one.
+    for secrets in (
+        forms(salt[:16]) | forms(salt[16:]),
+        forms(transcript[:20]) | forms(transcript[-20:]),
+        forms_of_deck(deck[:20]) | forms_of_deck(deck[-20:]),
+    ):
         assert seen_in(during, secrets) == []
         assert len(seen_in(after, secrets)) >= 1
     assert any("wal" in name for name in during)

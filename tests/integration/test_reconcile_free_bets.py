@@ -22,7 +22,7 @@ async def _play(folder: Path) -> None:
             player = Guest(harness, name=name)
             await player.open()
             await player.buy(10_000)
-            for grant in await player.grant(6):
+            for grant in await player.grant(12):
                 await player.play()
                 await player.play_free(grant.grant_id)
             await harness.settle()
@@ -41,7 +41,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Day:
 def test_as_it_was_played_it_is_clean(day: Day, tmp_path: Path) -> None:
     done = day.run(tmp_path / "out")
     assert (done.verdict, done.rejected, [result["class"] for result in done.document["breaks"]]) == ("clean", 0, [])
-    assert done.document["compared"]["transfers"] == 2 * (2 + 12)
+    assert done.document["compared"]["transfers"] == 2 * (2 + 24)
 
 
 def last(rows: list[Row], kind: str) -> Row:

@@ -20,7 +20,7 @@ async def _play(folder: Path) -> None:
         for name in ("anna", "bert"):
             player = Better(harness, name=name)
             await player.open()
-            for _ in range(8):
+            for _ in range(12):
                 await player.play()
             await harness.settle()
             await player.close()

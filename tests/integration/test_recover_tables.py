@@ -26,7 +26,7 @@ from tests.support.service.table_restored import Restored, reach
 from tests.support.service.tables import ALWAYS, Evening
 
 TABLES = ("uth-online", "uth-seven-box")
-SHORT = {"betting_ms": 1_000, "amber_ms": 500, "decision_ms": 1_000, "result_ms": 1_000}
+SHORT = {"betting_ms": 3_000, "amber_ms": 500, "decision_ms": 3_000, "result_ms": 1_000}
 SAMPLE = 12
 """Pairs of a backup and a cut that each test of a sample takes."""
 

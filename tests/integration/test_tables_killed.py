@@ -12,6 +12,7 @@ import signal
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -101,14 +102,16 @@ async def leader(url: str, service: Service) -> int:
         )
     finally:
         await connection.close()
-    return holder(port, [pid for _, pid in service.serving()])
+    return holder(port, urlsplit(url).port or 5432, [pid for _, pid in service.serving()])
 
 
-def holder(port: int, pids: list[int]) -> int:
-    """Which of these processes has a connection from the port."""
+def holder(port: int, database: int, pids: list[int]) -> int:
+    """Which of these processes has a connection from the port to the database's. Another connection may have the first
+    one, too, to elsewhere.
+    """
     held = {pid: sockets_of(pid) for pid in pids}
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    (inode,) = [row[9] for row in rows if int(row[1].partition(":")[2], 16) == port]
+    (inode,) = [row[9] for row in rows if tuple(int(end.partition(":")[2], 16) for end in row[1:3]) == (port, database)]
     (found,) = [pid for pid, inodes in held.items() if inode in inodes]
     return found
 
@@ -174,9 +177,9 @@ def play(client: Client, leading: Any, service: Service) -> None:
         if state == pb.TABLE_STATE_BETTING:
             os.kill(leading(), signal.SIGKILL)
         until(players[0], pb.TABLE_STATE_DECIDING, PHASE_PREFLOP)
+        players[0].decide()
         if phase == PHASE_PREFLOP:
             os.kill(leading(), signal.SIGKILL)
-        players[0].decide()
         if phase in {PHASE_FLOP, PHASE_RIVER}:
             until(players[0], state, phase)
             os.kill(leading(), signal.SIGKILL)

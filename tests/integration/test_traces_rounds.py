@@ -33,7 +33,7 @@ from tests.support.api.client import ApiClient, request_id
 from tests.support.api.harness import manifest
 
 TABLE = "uth-online"
-TIMERS = {"betting_ms": 1_500, "amber_ms": 500, "decision_ms": 1_000, "result_ms": 1_000}
+TIMERS = {"betting_ms": 4_000, "amber_ms": 500, "decision_ms": 10_000, "result_ms": 1_000}
 REQUESTS = Requests(request_id)
 
 

@@ -184,6 +184,7 @@ async def test_a_crowd_that_vanishes_leaves_the_others_their_server(tmp_path: Pa
         wire.harness.clock.tick(1_500)
         starts = [player.start_request() for player in players]
         channels = [channel_of(carried.port, certificate("op-1")) for _ in players]
+        await asyncio.gather(*(channel.channel_ready() for channel in channels))
         with closing(sqlite3.connect(tmp_path / "rgs.db")) as lock:
             lock.execute("BEGIN IMMEDIATE")
             saying = [

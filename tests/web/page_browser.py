@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +32,13 @@ DEPOSIT: Final = """async (amount) => {
   const body = new URLSearchParams({ request_id: crypto.randomUUID(), amount });
   return (await fetch("/cashier", { method: "POST", body })).status;
 }"""
+WINDOW: Final = """(least) => {
+  const { tables: [{ table }], clock } = document.querySelector("rgs-page").store;
+  return table?.state === "TABLE_STATE_IDLE"
+    || (table?.state === "TABLE_STATE_BETTING" && (clock.left(table.deadline) ?? 0) > least);
+}"""
+TABLES: Final = """() => JSON.stringify(document.querySelector("rgs-page").store.tables.map(
+  ({ table, seat, takenOver, takingBack, bettingOpen }) => ({ table, seat, takenOver, takingBack, bettingOpen })))"""
 _NUMBER: Final = re.compile(r"[\d.,]+")
 
 
@@ -116,9 +123,17 @@ class Visitor:
         self.page.wait_for_selector("rgs-rack")
         return self
 
+    def window(self, left_ms: int = 3_000) -> None:
+        """Wait until a bet at the table can come in time: it is idle, or so much of the window is left."""
+        until(self.page, WINDOW, left_ms, 90)
+
     def bet(self, spot: str, chip: int) -> None:
         """One chip on a spot, by mouse."""
-        self.page.click(f"[data-chip='{chip}']")
+        try:
+            self.page.click(f"[data-chip='{chip}']")
+        except Exception as error:
+            error.add_note(self.page.evaluate(TABLES))
+            raise
         self.page.click(f"[data-spot={spot}]")
 
     def deal(self) -> None:
@@ -163,6 +178,14 @@ def until(page: Any, expression: str, argument: object = None, seconds: float = 
     last = time.monotonic() + seconds
     while not page.evaluate(expression, argument):
         assert time.monotonic() < last, f"not within {seconds} s: {expression}"
+        page.wait_for_timeout(50)
+
+
+def wait_for(page: Any, holds: Callable[[], bool], seconds: float = STEP_MS / 1000) -> None:
+    """Wait until what the page reports makes this true."""
+    last = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < last, f"not within {seconds} s"
         page.wait_for_timeout(50)
 
 

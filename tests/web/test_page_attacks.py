@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.web.page_browser import DIST, STEP_MS, Visitor, until, visit
+from tests.web.page_browser import DIST, STEP_MS, Visitor, until, visit, wait_for
 
 EVIL: Final = ("<img src=x onerror=x", '"><svg onload=evil(', "{{7*7}}${evil()}<b>h", "javascript:evil()")
 LAUNCH: Final = """async () => {
@@ -72,9 +72,9 @@ def test_no_other_site_can_frame_a_page(two: list[Visitor], path: str) -> None:
         page.goto(address)
         until(page, "() => document.querySelector('iframe').contentDocument === null")
         [frame] = page.main_frame.child_frames
-        assert frame.url.startswith("chrome-error://"), frame.url
+        wait_for(page, lambda: frame.url.startswith("chrome-error://"))
         assert frame.locator("rgs-page, main, form").count() == 0
-    assert any("frame-ancestors" in text for text in refusals), refusals
+        wait_for(page, lambda: any("frame-ancestors" in text for text in refusals))
 
 
 def test_a_stolen_launch_opens_nothing_for_another_player_and_stays_good_for_its_own(two: list[Visitor]) -> None:

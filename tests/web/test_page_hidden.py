@@ -37,6 +37,7 @@ def visitor(browser: Any, page_whole: Any, tables: None) -> Any:
 def bet_at(visitor: Visitor, table: str) -> None:
     """A bet that the table has, in an open window."""
     visitor.sit(table)
+    visitor.window(5_000)
     visitor.bet("ante", 100)
     visitor.page.wait_for_selector("[data-stated=yes]:has-text('placed')")
 

@@ -16,12 +16,14 @@ from tests.web.scenes import SCENES, Stage, set_up_tables
 SCRIPT_BYTES_MAX: Final = 60_000
 TRANSFER_BYTES_MAX: Final = 120_000
 CODE: Final = re.compile(r"\b[A-Z]{2,}_[A-Z_0-9]{2,}\b")
-LANGUAGES: Final = ("", "-it", "-de")
-LOOKS: Final = [f"{size}{dark}{language}" for size in SIZES for dark in ("", "-dark") for language in LANGUAGES]
+LOOKS: Final = ("desktop", "desktop-dark-it", "desktop-de", "phone-dark", "phone-it", "phone-dark-de")
+"""Each size with each scheme of colours and each language, each scheme with each language."""
 SCREENS: Final = [("solo", look) for look in LOOKS] + [
-    (scene, look) for scene in SCENES if scene not in ("solo", "verify") for look in ("phone-it", "desktop-dark")
+    (scene, look) for look in ("phone-it", "desktop-dark") for scene in SCENES if scene not in ("solo", "verify")
 ]
-"""The windows of every day in each look; tables, states that are rare and the platform's pages in two."""
+"""The windows of every day in each look; tables, states that are rare and the platform's pages in two. A table that
+has been looked at is in a round for a while: the next scene is another one's.
+"""
 TEXT: Final = """() => {
   const of = (node) => node.shadowRoot ? of(node.shadowRoot) :
     node.nodeType === Node.TEXT_NODE ? node.textContent :

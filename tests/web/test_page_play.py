@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.web.page_browser import Visitor, visit
+from tests.web.page_browser import Visitor, until, visit
 
 UTH = ("ACTION_CHECK", "ACTION_PLAY_1X", "ACTION_FOLD")
 
@@ -110,7 +110,7 @@ def test_a_round_by_keyboard_alone(visitor: Visitor) -> None:
         action = "ACTION_CHECK" if page.locator("[data-action=ACTION_CHECK]").count() else "ACTION_FOLD"
         to(f"[data-action={action}]")
         page.keyboard.press("Enter")
-        page.wait_for_timeout(200)
+        until(page, "() => !document.querySelector('rgs-page').store.solo.busy")
     assert page.locator("[data-result]").count() == 1
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Space")

@@ -133,7 +133,7 @@ def test_an_exclusion_ends_the_page_at_once(visitor: Visitor) -> None:
     page.click("[data-does=limits]")
     page.click("[data-days='7']")
     page.click("[data-does=exclude]")
-    page.wait_for_selector("[data-state=ended]", timeout=3000)
+    page.wait_for_selector("[data-state=ended]", timeout=10_000)
     assert "excluded" in page.locator("[data-state=ended]").inner_text()
 
 

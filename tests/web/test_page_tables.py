@@ -82,6 +82,7 @@ def test_a_second_device_takes_the_seat_and_the_first_one_is_told(browser: Any, 
 def test_a_hidden_document_gives_open_bets_back(two: list[Visitor]) -> None:
     first, _ = two
     first.sit("uth-online")
+    first.window(5_000)
     first.bet("ante", 100)
     first.page.wait_for_selector("[data-stated=yes]:has-text('placed')")
     first.page.evaluate(HIDE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,6 +56,7 @@ def in_round(visitor: Visitor) -> str:
     """A round at the table that waits for the first decision; its id."""
     visitor.sign_up().sit(TABLE)
     visitor.page.locator("[data-spot=ante]:not(:disabled)").wait_for()
+    visitor.window(2_000)
     visitor.bet("ante", 100)
     visitor.page.wait_for_selector("rgs-decide")
     return str(visitor.page.evaluate(f"{STORE}.tables[0].table.round_id"))
@@ -121,9 +123,10 @@ def test_a_lobby_that_is_open_lives_on_when_the_platform_starts_again(
     assert "nobody sits there" in entry.inner_text()
     mortal.restart_platform()
     until(visitor.page, OPEN, seconds=60)
-    visitor.page.wait_for_timeout(1000)
-    assert restarts, "the platform has lost what it knew of this page"
-    assert "lobby" in between.types()[restarts[-1] :]
+    last = time.monotonic() + 30
+    while not (restarts and "lobby" in between.types()[restarts[-1] :]):
+        assert time.monotonic() < last, "the platform has lost what it knew of this page, and says so"
+        visitor.page.wait_for_timeout(50)
     other = visit(browser, mortal.origin)
     other.sign_up().sit(QUIET)
     visitor.page.wait_for_selector(f"[data-table={QUIET}]:has-text('1+ players')")

@@ -73,11 +73,15 @@ async def test_another_connection_is_no_new_allowance(player: Player) -> None:
     pages = [player.page() for _ in range(6)]
     for page in pages:
         await page.open()
-    ids = [[await page.send("ping") for _ in range(60)] for page in pages]
-    for page, sent in zip(pages, ids, strict=True):
-        await page.find(lambda one, last=sent[-1]: one.get("re") == last)  # type: ignore[misc]
-        assert all(one["type"] == "pong" or one.get("reason") == "RATE_LIMIT" for one in page.messages)
-    refused = [one for page in pages for one in page.messages if one.get("reason") == "RATE_LIMIT"]
+    refused: list[Any] = []
+    for _ in range(20):  # a slow platform takes them as slowly as they are allowed
+        ids = [[await page.send("ping") for _ in range(60)] for page in pages]
+        for page, sent in zip(pages, ids, strict=True):
+            await page.find(lambda one, last=sent[-1]: one.get("re") == last)  # type: ignore[misc]
+            assert all(one["type"] == "pong" or one.get("reason") == "RATE_LIMIT" for one in page.messages)
+        refused = [one for page in pages for one in page.messages if one.get("reason") == "RATE_LIMIT"]
+        if refused:
+            break
     assert refused
     assert {one["metadata"]["limit"] for one in refused} == {"frames of all pages"}
     for page in pages:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import time
+from contextlib import suppress
+from itertools import count, islice
 from pathlib import Path
 from typing import Final
 
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
+from rgs.core.errors import UnavailableError
 from rgs.devkit.client import ClientIdentity, reached_at
 from rgs.devkit.processes.child import Child
 from rgs.integrity.isolation import isolated_command
@@ -19,6 +23,10 @@ from rgs.node.config import load_config
 START_S: Final = 60
 _PAUSE_S: Final = 0.05
 _HOST: Final = "127.0.0.1"
+_PORTS: Final = range(20_000, 32_000)
+"""Below those that Linux picks for whoever asks for any (ip_local_port_range, from 32768)."""
+_NUMBERS: Final = count(os.getpid() * 101)
+"""Where in them to look next: another place in each process."""
 _HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
@@ -63,7 +71,12 @@ class WitnessProcess(Child):
 
 
 def free_address() -> str:
-    """An address with a port that is free now. If another process takes it first, the server does not start."""
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return f"{_HOST}:{probe.getsockname()[1]}"
+    """An address with a port that is free now, of those that the system gives to nobody by itself. If another process
+    takes it first, the server does not start.
+    """
+    for number in islice(_NUMBERS, len(_PORTS)):
+        port = _PORTS[number % len(_PORTS)]
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((_HOST, port))
+            return f"{_HOST}:{port}"
+    raise UnavailableError(f"no port from {_PORTS[0]} to {_PORTS[-1]} of {_HOST} is free: end some servers")

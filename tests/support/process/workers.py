@@ -48,7 +48,7 @@ class Service:
 
     async def until_serving(self, times: int) -> None:
         """So many workers have come to serve since the start."""
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(120):
             while True:
                 if len(self.serving()) >= times:
                     return

@@ -46,12 +46,12 @@ def dressed(secret: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def cards(hidden: Sequence[int]) -> Iterator[tuple[str, re.Pattern[bytes]]]:
-    """The dealer's two, and any three of the stock that follow one another."""
+    """The dealer's two, and any four of the stock that follow one another."""
     texts = [format_card(card).encode() for card in hidden]
     apart = b"|".join(map(re.escape, _APART))
     yield "dealer's cards", re.compile(texts[0] + rb"(?:" + apart + rb"|[\x00-\x7f]\x02)" + texts[1], re.DOTALL)
-    for first, second, third in zip(texts[2:8], texts[3:9], texts[4:10], strict=True):
-        yield "stock", re.compile(first + rb".{0,6}" + second + rb".{0,6}" + third, re.DOTALL)
+    for four in zip(texts[2:7], texts[3:8], texts[4:9], texts[5:10], strict=True):  # three stand in base64 by chance
+        yield "stock", re.compile(rb".{0,6}".join(four), re.DOTALL)
     numbers = hidden[2:10]
     yield "stock", re.compile(re.escape(bytes(numbers)))
     yield "stock", re.compile(re.escape(", ".join(map(str, numbers)).encode()))

@@ -29,6 +29,7 @@ import pytest
 
 from rgs.store.address import PostgresAddress
 from rgs.store.opening import create_store
+from tests.support.ports import free_ports
 from tests.support.store.postgres import QUICK, NoServerError, Server, give, temporary
 
 SETTING = "RGS_TEST_POSTGRES"
@@ -103,6 +104,7 @@ def _start(folder: Path) -> dict[str, Any]:
     folder.chmod(0o755)
     server = Server(home, QUICK)
     server.make()
+    (server.port,) = free_ports(1)  # now: in the seconds until here another worker may have taken the one it had
     server.start()
     return {"url": server.url(), "template": _template(server.url()), "pid": server.leave()}
 

@@ -332,7 +332,7 @@ async def test_a_client_that_does_not_read_is_not_read_from() -> None:
 
         writing = asyncio.create_task(write())
         before = -1
-        while taken != before:  # until nothing more is taken
+        while not taken or taken != before:  # until nothing more is taken
             before = taken
             await asyncio.sleep(0.3)
         assert 0 < taken < 1_000

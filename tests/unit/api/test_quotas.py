@@ -203,6 +203,7 @@ async def test_who_floods_gets_his_rate_and_the_other_is_served_between() -> Non
     async with small(Act=answer, limits=PartyLimits(messages_per_s=20)) as harness:
         harness.clock.stand()  # no time passes: one burst is all
         other: Any = channel_of(harness.endpoint.port, other_certificate())
+        await other.channel_ready()
         reported, stop, reasons = 0, False, set[str]()
 
         async def noisy() -> None:

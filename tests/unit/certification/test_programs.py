@@ -206,11 +206,11 @@ def test_programs_that_misbehave_are_void_and_stop_nobody_else(tmp_path: Path, m
         RNG_test="",
     )
     (tmp_path / "RNG_test").write_bytes(b"\x7fELF and no more")
-    monkeypatch.setattr(programs, "LIMIT_S", 1.0)
+    monkeypatch.setattr(programs, "LIMIT_S", 4.0)
     result = {outcome.program: (outcome.word, outcome.detail) for outcome in programs.run_all(1)}
     assert result["ent"] == ("void", "ended by signal 9")
     assert result["rngtest"] == ("void", "no counts of blocks")
-    assert result["dieharder"] == result["NIST STS"] == ("void", "no end after 1 s")
+    assert result["dieharder"] == result["NIST STS"] == ("void", "no end after 4 s")
     assert result["PractRand"][0] == "void"
     assert "Exec format error" in result["PractRand"][1]
     assert result["TestU01"][0] == "not run"
@@ -271,6 +271,8 @@ def test_dieharder_if_it_is_here_passes_the_generator(monkeypatch: pytest.Monkey
     monkeypatch.setattr(programs, "_DIEHARDER", (100,))
     (dieharder,) = [program for program in programs.PROGRAMS if program.executable == "dieharder"]
     outcome = programs.run(dieharder, 1_000_000)
+    if outcome.word == "failed":  # one right generator in a million is judged so
+        outcome = programs.run(dieharder, 1_000_000)
     assert outcome.word == "passed", outcome
 
 

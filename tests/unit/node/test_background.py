@@ -91,7 +91,7 @@ async def test_a_round_at_work_is_finished_and_cut_short_only_when_patience_ends
         finally:
             ended.append("stuck")
 
-    async with harness(patience_s=0.3) as one:
+    async with harness(patience_s=1.0) as one:
         one.background.run("stuck", stuck)
         one.background.run("quick", quick, 3600)
         await begun.wait()

@@ -341,7 +341,7 @@ async def test_a_lie_ends_the_generator_and_is_never_dealt(
     tmp_path: Path, lie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers, reason = LIES[lie]
-    monkeypatch.setattr(client, "ANSWER_S", 0.3 if reason == "GENERATOR_LATE" else 30.0)
+    monkeypatch.setattr(client, "ANSWER_S", 1.0 if reason == "GENERATOR_LATE" else 30.0)
     async with lying(tmp_path / "g.sock", answers) as requests:
         generator = await begin_served(tmp_path / "g.sock", RNG_HASH, NAME)
         dealt: list[Draw] = []

@@ -117,7 +117,7 @@ def test_the_last_words_of_a_process_that_dies_arrive(end: str) -> None:
 
 def test_where_the_reader_has_gone_the_process_writes_to_its_own_standard_error_again() -> None:
     status, log, said = run(
-        "with BoundedStderr() as bounded:\n    os.kill(bounded._pid, signal.SIGKILL)\n    time.sleep(0.5)\n"
+        "with BoundedStderr() as bounded:\n    os.kill(bounded._pid, signal.SIGKILL)\n    time.sleep(2)\n"
         "    bounded.poll()\n    os.write(2, b'heard again')\n    bounded.poll()\n"
     )
     assert (status, said) == (0, b"heard again")

@@ -196,7 +196,8 @@ async def test_a_duty_has_one_leader_until_he_goes(tmp_path: Path) -> None:
         assert await two.lead("answers")
         await change_by_hand(
             tmp_path,
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()",
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
         )
         assert not await one.lead("answers") or not await two.lead("answers")
         await one.close()

@@ -200,7 +200,7 @@ def test_status_codes_over_http(folder: Path) -> None:
 
 
 def test_hostile_requests_are_refused_and_the_witness_goes_on(folder: Path) -> None:
-    with served(folder, request_s=0.5) as server:
+    with served(folder, request_s=2.0) as server:
         for data, status in (
             (b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n", 413),
             (b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 1e3\r\n\r\n", 400),

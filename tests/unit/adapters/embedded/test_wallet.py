@@ -323,7 +323,7 @@ async def test_the_event_loop_does_not_wait_for_the_file_and_a_cancelled_call_is
     with store._file._lock:  # as if a call before it waited for the disk
         begun = asyncio.create_task(wallet.debit(move(1)))
         queued = asyncio.create_task(wallet.debit(move(2)))
-        for _ in range(50):
+        for _ in range(500):
             await asyncio.sleep(0.001)  # the loop goes on
         assert not begun.done()
         begun.cancel()

@@ -92,7 +92,8 @@ async def test_seamless_purposes_are_part_of_what_a_retry_repeats(tmp_path: Path
 
 @pytest.mark.parametrize("fault", [Fault.LOST_REPLY, Fault.DELAY, Fault.RESTART])
 async def test_unknown_is_settled_by_the_same_id(tmp_path: Path, fault: Fault) -> None:
-    async with running_wallet(tmp_path, at("Debit", 1, fault), deadline_ms=300) as running:
+    async with running_wallet(tmp_path, at("Debit", 1, fault), deadline_ms=1_000) as running:
+        await running.client.channel.channel_ready()
         with pytest.raises(WalletUnavailableError):
             await running.client.debit(move(1, 300))
         if fault is Fault.DELAY:

@@ -236,7 +236,7 @@ async def test_a_round_in_words_says_what_was_signed(harness: ServiceHarness, an
     for card in held:
         assert card in text
     net = int(anna.round["returned_minor"]) - 600 if "returned_minor" in anna.round else None
-    assert net is None or (f"won {net // 100}.00" in text) == (net > 0)
+    assert net is None or (f"won {net // 100}.{net % 100:02} EUR" in text) == (net > 0)
     for caller, session_id in ((OTHERS, ""), (ALL, NOBODY)):
         with pytest.raises(NotFoundError):
             await support.explain(caller, round_id, session_id)
