@@ -92,10 +92,23 @@ class Transfers:
         self._wallet = wallet
 
     async def known(self, transfer: Transfer) -> Receipt | None:
-        """The state of the transaction; None if the wallet does not know it: a call may still be on its way."""
-        return await self._wallet.get_transaction(
-            operator=transfer.operator, player=transfer.player, transaction_id=transfer.transaction_id
-        )
+        """The state of the transaction; None if the wallet does not know it: a call may still be on its way.
+
+        UnavailableError, also where the wallet refuses to say: that is no refusal of the transfer.
+        """
+        try:
+            return await self._wallet.get_transaction(
+                operator=transfer.operator, player=transfer.player, transaction_id=transfer.transaction_id
+            )
+        except errors.UnavailableError:
+            raise
+        except errors.RgsError as error:
+            raise errors.WalletUnavailableError(
+                f"the wallet does not say what became of {transfer.transaction_id}: GetTransaction is refused with"
+                f" {error.metadata.get('refusal', error.reason)}",
+                transaction_id=transfer.transaction_id,
+                refusal=error.metadata.get("refusal", error.reason),
+            ) from None
 
     async def balance(self, session: Session) -> int:
         """The balance of the player's account now. Any RgsError: it is unknown."""

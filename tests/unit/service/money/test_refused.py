@@ -27,6 +27,7 @@ from rgs.core.errors import (
 from rgs.core.games.types import Action
 from rgs.core.views import RoundChangedError
 from rgs.service.money.refusals import format_refusal, parse_refusal
+from rgs.service.play.operations import UNDO_AFTER_MS
 from rgs.service.play.requests import Act, BuyParticipation, StartRound
 from rgs.store.address import PostgresAddress
 from rgs.store.opening import open_parties, open_store
@@ -125,6 +126,39 @@ async def test_refused_in_the_background_is_refused_for_ever(
         clock.time_ms -= 3_600_000 - PACE_MS
         await player.send(replace(request, request_id=harness.request_id()))
         assert harness.wallet_script.count("debit") == 1
+
+
+@pytest.mark.parametrize("answer", [IdempotencyConflictError("another player's"), BARRED], ids=["conflict", "refused"])
+@pytest.mark.parametrize("prepare", [a_start, a_decision, a_purchase])
+async def test_a_wallet_that_does_not_say_what_became_of_a_debit_has_refused_nothing(
+    tmp_path: Path,
+    prepare: Callable[[ServiceHarness], Awaitable[tuple[Player, Request]]],
+    answer: RgsError,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It took the money, its answer was lost, and now it refuses to say so: nothing is lost or given back."""
+    clock = ManualClock()
+    async with living(tmp_path, None, clock) as harness:
+        player, request = await prepare(harness)
+        harness.wallet_script.plan("debit", "after", "conflict")
+        with pytest.raises(WalletUnavailableError):
+            await player.send(request)
+
+        async def does_not_say(**_: object) -> None:
+            raise answer
+
+        with monkeypatch.context() as patched:
+            patched.setattr(harness.wallet, "get_transaction", does_not_say)
+            with pytest.raises(WalletUnavailableError, match="does not say what became of"):
+                await player.send(request)
+            clock.tick(UNDO_AFTER_MS)
+            with pytest.raises(WalletUnavailableError, match="does not say what became of"):
+                await player.send(request)
+            await harness.sessions.recover()
+        moved = [row.kind for row in harness.wallet_store.rows()]
+        assert "rollback" not in moved
+        await player.send(request)
+        assert [row.kind for row in harness.wallet_store.rows() if row.kind != "credit"] == moved
 
 
 # --- how it is kept ---------------------------------------------------------------------------------------------------
