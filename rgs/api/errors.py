@@ -96,7 +96,10 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "INSUFFICIENT_BALANCE": ErrorRow(_STATE, "The balance of the participation does not cover it."),
     "INSUFFICIENT_FUNDS": ErrorRow(_STATE, "The operator's wallet does not cover the purchase or the bet."),
     "WALLET_REFUSED": ErrorRow(_STATE, "The operator's wallet refused; `refusal` is its code."),
-    "TRANSACTION_ROLLED_BACK": ErrorRow(_STATE, "The operator's wallet has rolled this transaction back."),
+    "TRANSACTION_ROLLED_BACK": ErrorRow(
+        _STATE,
+        "The debit of this request was rolled back: nothing was taken. Use a new request id; `refusal` says why.",
+    ),
     "REGULATOR_REFUSED": ErrorRow(_STATE, "The regulator's system refused; `rejection` is its code."),
     "SESSION_CLOSED": ErrorRow(_STATE, "The session is closed."),
     "ROUND_OPEN": ErrorRow(_STATE, "A round is still open; `round_id` names it."),
@@ -163,7 +166,7 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
     "ALREADY_SEATED": ErrorRow(_STATE, "The player has, or had, a participation in this regulator session."),
     "OPERATION_PENDING": ErrorRow(
         _STATE,
-        "A purchase, bet, end or close of this session is still under way; RetryInfo says when it is tried next.",
+        "A purchase, paid start, bet, end or close of this session is under way; RetryInfo says when it is tried next.",
     ),
     "TABLE_ONLY": ErrorRow(_STATE, "The game is played at tables only."),
     "GAME_NOT_OFFERED": ErrorRow(
@@ -235,7 +238,9 @@ ERRORS: Final[Mapping[str, ErrorRow]] = {
         _DOWN, "The statement is signed, and no published checkpoint of the log covers it yet.", 1_000
     ),
     "GUARD_CLOSED": ErrorRow(
-        _DOWN, "A guard of the server stops new rounds; `guard` names it. Rounds already dealt are settled.", 10_000
+        _DOWN,
+        "A guard of the server stops new sessions and rounds; `guard` names it. Rounds already dealt are settled.",
+        10_000,
     ),
     "RNG_UNAVAILABLE": ErrorRow(
         _DOWN, "The generator does not work: no new rounds. Rounds already dealt are settled.", 10_000

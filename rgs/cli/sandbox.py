@@ -127,5 +127,5 @@ def _show(started: Sandbox) -> None:
     for language, call, build in _CALLS:
         print(f"\n  # {language}" + (f" (build it once: {build})" if build else ""))
         print("  " + call.format(**names, certificate=own, key=own.with_suffix(".key")))
-    print("\nThe same with the files of seamless-operator plays bet by bet: docs/sandbox.md. Ctrl-C ends all of it.")
+    print("\nWith the files of seamless-operator Node and Go play bet by bet: docs/sandbox.md. Ctrl-C ends all of it.")
     print("The sandbox is ready.", flush=True)
