@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
 import re
 from fractions import Fraction
 from functools import cache
@@ -16,6 +18,10 @@ from rgs.core.replay import CHECKS
 from rgs.node.config import SETTINGS
 from rgs.service.availability import GUARDS
 from rgs.service.events import EventCode
+from rgs.service.play.requests import Act
+from tests.support.service.harness import open_harness, read_statement
+from tests.support.service.oracles import stored_statements
+from tests.support.service.player import Player
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
@@ -23,6 +29,7 @@ CITED = re.compile(r"`(?:tests/)?((?:unit|integration|e2e|property|verifier)/[\w
 AUDIT = (ROOT / "docs" / "audit.md").read_text("utf-8")
 MODEL = (ROOT / "docs" / "threat-model.md").read_text("utf-8")
 VERIFY = (ROOT / "docs" / "verify.md").read_text("utf-8")
+FORMATS = (ROOT / "docs" / "formats.md").read_text("utf-8")
 NODE = (ROOT / "docs" / "node.md").read_text("utf-8")
 
 
@@ -158,3 +165,37 @@ def test_what_only_a_receipt_shows_is_said_in_all_three() -> None:
         assert "tests/integration/test_lying_server.py" in text or "integration/test_lying_server.py::" in text
     assert "section 6 of [verify.md](verify.md)" in AUDIT
     assert re.search(r"^## 6\. Receipts", VERIFY, re.MULTILINE)
+
+
+async def test_a_request_digest_is_computed_from_the_request_as_the_formats_say(tmp_path: Path) -> None:
+    async with open_harness(tmp_path) as harness:
+        anna = Player(harness)
+        await anna.sit()
+        played = read_statement((await anna.play()).envelope)
+        await anna.start()
+        harness.clock.tick(24 * 3_600_000)
+        assert await harness.services.interruptions.finish_due() == 1
+        by_rule = read_statement(stored_statements(tmp_path)[-1].envelope)
+    sent = [request for request, _ in anna.sent if isinstance(request, Act)]
+    assert len(sent) == len(played["actions"]) > 0
+    for request, action in zip(sent, played["actions"], strict=True):
+        fields = {
+            "action": action["action"],
+            "method": "Act",
+            "party": action["party"],
+            "request_id": request.request_id,
+            "round_id": request.round_id,
+            "round_version": str(request.round_version),
+            "session_id": request.session_id,
+        }
+        assert f"`{{{', '.join(fields)}}}`" in FORMATS
+        assert action["request_digest"] == digest_by_hand(fields)
+    assert (by_rule["kind"], {action["by"] for action in by_rule["actions"]}) == ("round_final", {"rule"})
+    assert '`{"method":"FinishByRule","round_id":…}`' in FORMATS
+    digest = digest_by_hand({"method": "FinishByRule", "round_id": by_rule["round_id"]})
+    assert {action["request_digest"] for action in by_rule["actions"]} == {digest}
+
+
+def digest_by_hand(fields: dict[str, str]) -> str:
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(b"rgs/request/v1\0" + canonical.encode("ascii")).hexdigest()
