@@ -135,7 +135,7 @@ class Observed:
             expiries=expiries,
             returns=services.monitoring.measured,
             entries=lambda: newest_entries(config),
-            witnesses=WitnessAges(config=config, clock=self._clock).read,
+            witnesses=WitnessAges(config=config).read,
             disks=partial(free_bytes, config),
             key_ms=lambda: parse_time(node_key_in_force(load_bundle(config), config.node, None).time),
         )

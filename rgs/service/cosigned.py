@@ -11,6 +11,7 @@ added to it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -62,7 +63,7 @@ class CosignedNews:
         now_ms = self._clock.running_ms()
         if now_ms - self._reported_ms < PERIOD_MS:
             return
-        newest = self._known()
+        newest = await asyncio.to_thread(self._known)  # it reads files, and their folder may hang
         if newest is None or newest == self._reported:
             return
         await self._events.emit(EventCode.CHECKPOINT_KNOWN, subject=newest.origin, after=f"{newest.size} {newest.root}")

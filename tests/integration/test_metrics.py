@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import ssl
+import threading
 import time
 from contextlib import closing
 from http.client import HTTPConnection, HTTPSConnection
@@ -16,8 +17,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from rgs.core.errors import InvalidFieldError
+from rgs.core.tlog.errors import VerificationError
 from rgs.node.clock import SystemClock
 from rgs.node.config import load_config
+from rgs.node.expiries import DAY_MS
 from rgs.node.metrics import workers
 from rgs.node.metrics.samples import READ_S, Samples, Scraped
 from rgs.node.metrics.workers import answering, scrape_workers
@@ -25,6 +28,8 @@ from rgs.node.pki import issue_client, make_development_ca
 from rgs.observe.catalogue import BY_NAME, LABELS, METRICS
 from rgs.service.callers import Role
 from rgs.store.address import PostgresAddress
+from rgs.store.interface import PartyRow
+from rgs.store.opening import open_parties
 from tests.support.api.client import ANTE_MINOR, ApiClient, refused
 from tests.support.api.harness import ApiHarness, entropy, serving
 
@@ -273,6 +278,80 @@ async def test_a_store_that_does_not_answer_is_a_sample(tmp_path: Path, monkeypa
         assert found["rgs_store_up",] == 0
         assert ("rgs_sessions_open",) not in found
         assert found["rgs_certificate_days_left", "server"] > 0
+
+
+async def test_a_folder_that_hangs_stops_neither_the_process_nor_the_scrape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its samples are missing, and no second thread waits for it."""
+    answers, begun = threading.Event(), []
+
+    def hangs(*_: object) -> dict[str, int]:
+        begun.append(threading.current_thread())
+        answers.wait(30)
+        return {"log": 7}
+
+    monkeypatch.setattr("rgs.node.observed.free_bytes", hangs)
+    monkeypatch.setattr("rgs.node.metrics.store_samples.READ_S", 1.0)
+    monkeypatch.setattr("rgs.node.metrics.store_samples.KEEP_MS", 0)
+    async with serving(tmp_path, metrics_listen="127.0.0.1:0") as harness:
+        try:
+            for _ in range(2):
+                begun_s = time.monotonic()
+                found = values((await get(harness.server.metrics_port, token=""))[1])
+                assert time.monotonic() - begun_s < 10
+                assert ("rgs_disk_free_bytes", "log") not in found
+                assert found["rgs_store_up",] == 1
+                assert found["rgs_certificate_days_left", "server"] > 0
+            assert len(begun) == 1
+            assert begun[0] is not threading.main_thread()
+        finally:
+            answers.set()
+        monkeypatch.setattr("rgs.node.metrics.store_samples.READ_S", READ_S)
+        found = values((await get(harness.server.metrics_port, token=""))[1])
+        assert found["rgs_disk_free_bytes", "log"] == 7
+
+
+@pytest.mark.parametrize(
+    ("read", "error", "missing"),
+    [
+        ("node_key_in_force", VerificationError("revoked"), "rgs_node_key_days"),
+        ("free_bytes", OSError("gone"), "rgs_disk_free_bytes"),
+        ("newest_entries", OSError("gone"), "rgs_log_entries"),
+    ],
+)
+async def test_what_cannot_be_read_is_one_sample_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str, error: Exception, missing: str
+) -> None:
+    """A scrape that failed would hide the guard that says why."""
+    files = {"rgs_node_key_days", "rgs_disk_free_bytes", "rgs_log_entries"}
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(f"rgs.node.observed.{read}", fails)
+    async with serving(tmp_path, metrics_listen="127.0.0.1:0") as harness:
+        harness.server.services.availability.close_guard("keys", "NODE_KEY_REVOKED", harness.clock.now_ms())
+        status, text = await get(harness.server.metrics_port, token="")
+        found = values(text)
+        assert (status, found["rgs_guard_closed", "keys", "0"]) == (200, 1)
+        assert {name[0] for name in found} & files == files - {missing}
+
+
+async def test_a_party_that_renews_its_certificate_is_one_series(tmp_path: Path) -> None:
+    """The certificate that ends last counts, whichever was added first; one that was removed does not count."""
+    async with serving(tmp_path, metrics_listen="127.0.0.1:0") as harness:
+        now_ms = harness.clock.now_ms()
+        async with contextlib.AsyncExitStack() as opened:
+            parties = await open_parties(harness.config.store)
+            opened.push_async_callback(parties.close)
+            for number, days in enumerate((20, 380, 10, 900)):
+                row = PartyRow(f"{number:064x}", "anna", Role.ADMIN, "", now_ms, None, now_ms + days * DAY_MS)
+                await parties.add(row)
+            await parties.remove(f"{3:064x}", now_ms)
+        text = (await get(harness.server.metrics_port, token=""))[1]
+        assert text.count('party="anna"') == 1
+        assert values(text)["rgs_party_certificate_days_left", "anna", "admin"] == pytest.approx(380, abs=0.01)
 
 
 def test_the_catalogue_explains_every_label_and_no_other() -> None:

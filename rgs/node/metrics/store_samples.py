@@ -2,11 +2,14 @@
 
 They are read at most once in KEEP_MS. The totals of past days do not change, so each is read once a day; the totals of
 today and yesterday at every scrape. The evidence of returns takes many logarithms and is read every RETURNS_MS.
+
+Files are read in a thread, one reading at a time: a folder that hangs (NFS) stops neither the process nor the scrape.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,13 +29,16 @@ RETURNS_MS: Final = 60_000
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
 CREDITS: Final = frozenset({"end", "credit"})
 HELD, STAGES = "held", "stages"
+UNREADABLE: Final = (OSError, RgsError)
+"""What reading a file may raise: its sample is left out, the others are served."""
 Sums = dict[tuple[str, str], list[int]]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class StoreSamples:
     """Reads them. `returns` gives what is measured, `entries` the entries of the log's newest shard, `witnesses` for
-    how many seconds each has not cosigned, `key_ms` when the node's key was signed, `disks` the room of each folder.
+    how many seconds each has not cosigned at a running time and a time, `key_ms` when the node's key was signed,
+    `disks` the room of each folder. The last four read files and are called in a thread; they may raise UNREADABLE.
     """
 
     store: Store
@@ -41,7 +47,7 @@ class StoreSamples:
     expiries: Expiries
     returns: Callable[[], Awaitable[tuple[list[Measured], int]]]
     entries: Callable[[], int]
-    witnesses: Callable[[], dict[str, float]]
+    witnesses: Callable[[int, int], dict[str, float]]
     key_ms: Callable[[], int]
     disks: Callable[[], dict[str, int]]
 
@@ -52,14 +58,21 @@ class StoreSamples:
     """The first day that `_past` does not hold."""
     _returns: list[Measured] = field(default_factory=list, init=False)
     _returns_ms: int | None = field(default=None, init=False)
+    _reading: asyncio.Task[list[Sample]] | None = field(default=None, init=False)
+    """The reading of the files, which may have outlasted its scrape."""
 
     async def read(self) -> list[Sample]:
-        """All samples of the store; only `rgs_store_up` 0 if it does not answer."""
+        """All samples of the store and the files; of the store only `rgs_store_up` 0 if it does not answer, of the
+        files none if they are not read in the same time.
+        """
         running_ms = self.clock.running_ms()
         if self._kept_ms is None or running_ms - self._kept_ms >= KEEP_MS:
+            end_s = asyncio.get_running_loop().time() + READ_S
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(asyncio.to_thread(self._of_files, running_ms, self.clock.now_ms()))
             found = Samples()
             try:
-                async with asyncio.timeout(READ_S):
+                async with asyncio.timeout_at(end_s):
                     await self._read(found)
             except (RgsError, TimeoutError):
                 found = Samples()
@@ -67,7 +80,8 @@ class StoreSamples:
             else:
                 found.add("rgs_store_up", 1)
                 found.add("rgs_store_read_seconds", (self.clock.running_ms() - running_ms) / 1000)
-            self._read_files(found)
+            self._read_certificates(found)
+            found.found += await self._files_read(self._reading, end_s)
             self._kept, self._kept_ms = found.found, running_ms
         return self._kept
 
@@ -91,9 +105,11 @@ class StoreSamples:
         due_ms = await self.store.oldest_due_ms()
         found.add("rgs_table_overdue_seconds", _age_s(await self.store.clock_ms() or now_ms, due_ms))
         await self._read_database(found)
-        for party in await self.expiries.allowed():
-            days = ((party.last_ms or 0) - now_ms) / DAY_MS
-            found.add("rgs_party_certificate_days_left", days, party.role, party.party)
+        ends_ms: dict[tuple[str, str], int] = {}
+        for one in await self.expiries.allowed():  # while one is renewed, both are allowed: the later end counts
+            ends_ms[one.role, one.party] = max(ends_ms.get((one.role, one.party), 0), one.last_ms or 0)
+        for (role, party), last_ms in ends_ms.items():
+            found.add("rgs_party_certificate_days_left", (last_ms - now_ms) / DAY_MS, role, party)
 
     async def _totals(self, now_ms: int) -> Sums:
         """The sums of all days, by game and currency."""
@@ -159,16 +175,30 @@ class StoreSamples:
         for key, is_alarming in alarms.items():
             found.add("rgs_return_alarm", is_alarming, *key)
 
-    def _read_files(self, found: Samples) -> None:
+    def _read_certificates(self, found: Samples) -> None:
         now_ms = self.clock.now_ms()
-        found.add("rgs_log_entries", self.entries())
-        for witness, age_s in self.witnesses().items():
-            found.add("rgs_witness_age_seconds", age_s, witness)
         for name, last_ms in self.expiries.ends_ms.items():
             found.add("rgs_certificate_days_left", (last_ms - now_ms) / DAY_MS, name)
-        for folder, free in self.disks().items():
-            found.add("rgs_disk_free_bytes", free, folder)
-        found.add("rgs_node_key_days", (now_ms - self.key_ms()) / DAY_MS)
+
+    async def _files_read(self, reading: asyncio.Task[list[Sample]], end_s: float) -> list[Sample]:
+        """What the reading has found; nothing if it still goes on at this time of the loop."""
+        left_s = max(0.0, end_s - asyncio.get_running_loop().time())
+        done, _ = await asyncio.wait([reading], timeout=left_s)
+        return reading.result() if done else []
+
+    def _of_files(self, running_ms: int, now_ms: int) -> list[Sample]:
+        found = Samples()
+        with contextlib.suppress(*UNREADABLE):
+            found.add("rgs_log_entries", self.entries())
+        with contextlib.suppress(*UNREADABLE):
+            for witness, age_s in self.witnesses(running_ms, now_ms).items():
+                found.add("rgs_witness_age_seconds", age_s, witness)
+        with contextlib.suppress(*UNREADABLE):
+            for folder, free in self.disks().items():
+                found.add("rgs_disk_free_bytes", free, folder)
+        with contextlib.suppress(*UNREADABLE):  # a key that is not in force is the guard `keys`, not a failed scrape
+            found.add("rgs_node_key_days", (now_ms - self.key_ms()) / DAY_MS)
+        return found.found
 
 
 def _add(sums: Sums, rows: Iterable[GameTotals]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rgs.core.clock import Clock
 from rgs.core.errors import FormatError
 from rgs.core.tlog.checkpoints import parse_checkpoint
 from rgs.core.tlog.note import cosigned_s, parse_note
@@ -23,7 +22,6 @@ class WitnessAges:
     """Reads the newest shard. The policy is the one of the start, which asks the witnesses."""
 
     config: Config
-    clock: Clock
     _cosigned_ms: dict[str, int] = field(default_factory=dict, init=False)
     """Name -> when it was last known to cosign, by the running clock."""
 
@@ -33,17 +31,16 @@ class WitnessAges:
         parties = {} if path is None else load_policy(path)[0].witnesses
         self._names = [party.key.name for party in parties.values() if party.url]
 
-    def read(self) -> dict[str, float]:
-        """Name -> seconds."""
-        running_ms, now_ms = self.clock.running_ms(), self.clock.now_ms()
-        lines = self._lines()
+    def read(self, running_ms: int, now_ms: int) -> dict[str, float]:
+        """Name -> seconds, at this running time and this time. It asks no clock, so that a thread may call it."""
+        lines = self._lines(now_ms)
         for name in self._names:
             before_ms = self._cosigned_ms.get(name, running_ms)
             line_ms = min(lines.get(name, 0), now_ms)
             self._cosigned_ms[name] = max(before_ms, running_ms - (now_ms - line_ms))
         return {name: (running_ms - since_ms) / 1000 for name, since_ms in self._cosigned_ms.items()}
 
-    def _lines(self) -> dict[str, int]:
+    def _lines(self, now_ms: int) -> dict[str, int]:
         """Name -> the time of its newest line in milliseconds: now for a line on what is published."""
         found: dict[str, int] = {}
         folders = shards(self.config)
@@ -60,5 +57,5 @@ class WitnessAges:
                 continue  # nothing that can be read: the ages grow
             for line in note.signatures:
                 if line.name != origin:
-                    found[line.name] = self.clock.now_ms() if is_published else cosigned_s(line) * 1000
+                    found[line.name] = now_ms if is_published else cosigned_s(line) * 1000
         return found

@@ -12,7 +12,7 @@ from rgs.core.tlog.note import COSIGNATURE, Note, cosign, format_note, format_vk
 from rgs.node.config import load_config
 from rgs.node.metrics.witness_ages import WitnessAges
 from rgs.tlog.directory import LogDirectory
-from tests.support.clocks import ManualClock
+from tests.support.clocks import NOW_MS, ManualClock
 
 ORIGIN = "log.example/rgs/2026h2"
 NAMES = ("one.example", "two.example", "three.example")
@@ -32,7 +32,7 @@ class Site:
         (home / "rgs.toml").write_text('log_policy = "policy.txt"\n', "ascii")
         self.clock = ManualClock()
         self.config = load_config(home)
-        self.ages = WitnessAges(config=self.config, clock=self.clock)
+        self.ages = WitnessAges(config=self.config)
         self.directory = LogDirectory(self.config.translog / "2026h2")
         self.directory.prepare()
         self.size = 0
@@ -49,7 +49,7 @@ class Site:
 
     def after(self, seconds: int) -> list[float]:
         self.clock.tick(seconds * 1000)
-        found = self.ages.read()
+        found = self.ages.read(self.clock.running_ms(), self.clock.now_ms())
         return [round(found[name]) for name in NAMES]
 
 
@@ -106,4 +106,4 @@ def test_a_line_from_the_future_hides_nothing(site: Site) -> None:
 
 def test_without_a_policy_there_is_no_witness(tmp_path: Path) -> None:
     config = load_config(tmp_path)
-    assert WitnessAges(config=config, clock=ManualClock()).read() == {}
+    assert WitnessAges(config=config).read(0, NOW_MS) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from rgs.core.replay import KeyBook, Replay, Rulebook
@@ -61,4 +62,20 @@ async def test_a_server_without_a_log_names_nothing(tmp_path: Path) -> None:
     await harness.start()
     rows = [row async for row in harness.store.statements_in_order()]
     assert "checkpoint" not in read_statement(rows[0].envelope)
+    await harness.stop()
+
+
+async def test_a_folder_that_hangs_does_not_stop_the_loop(tmp_path: Path) -> None:
+    harness = ServiceHarness(tmp_path)
+    await harness.start()
+    threads = []
+
+    def known() -> None:
+        threads.append(threading.current_thread())
+
+    news = CosignedNews(known=known, events=harness.services.events, clock=harness.clock)
+    harness.clock.tick(PERIOD_MS)
+    await news.poll()
+    assert threads[0] is threading.main_thread(), "the start reads it before it serves"
+    assert threads[1] is not threading.main_thread()
     await harness.stop()
