@@ -33,7 +33,7 @@ LABELS: Final = {
     "figure": "the figure of a return ([monitoring.md](monitoring.md))",
     "series": "`life` or `block` ([monitoring.md](monitoring.md))",
     "witness": "the name in a witness's key",
-    "certificate": "`server`, `ca`, `peers`, or the file of a peer that has its own",
+    "certificate": "`server`, `ca`, `regulator`, or `wallet of ` and the operator; `ca of ` before these for their CA",
     "party": "a party of the allow-list; never a player",
     "role": "its role",
     "version": "the version of the software",

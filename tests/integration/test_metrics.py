@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 import ssl
 import threading
@@ -11,6 +12,7 @@ import time
 from contextlib import closing
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from rgs.core.errors import InvalidFieldError
 from rgs.core.tlog.errors import VerificationError
 from rgs.node.clock import SystemClock
 from rgs.node.config import load_config
-from rgs.node.expiries import DAY_MS
+from rgs.node.expiries import DAY_MS, certificates_of
 from rgs.node.metrics import workers
 from rgs.node.metrics.samples import READ_S, Samples, Scraped
 from rgs.node.metrics.workers import answering, scrape_workers
@@ -361,6 +363,14 @@ def test_the_catalogue_explains_every_label_and_no_other() -> None:
         assert metric.name.startswith("rgs_")
         assert metric.name.endswith("_total") == (metric.kind == "counter"), metric.name
     assert {"player", "nickname", "session", "round", "card", "token", "key"} & set(LABELS) == set()
+
+
+def test_the_label_certificate_says_which_names_there_are() -> None:
+    peer: Any = SimpleNamespace(certificate=b"", ca=b"")
+    peers: Any = SimpleNamespace(operators={"": SimpleNamespace(wallet=peer)}, regulator=peer)
+    names = {name.removeprefix("ca of ") for name in certificates_of(b"", b"", peers)}
+    said = set(re.findall("`([^`]*)`", LABELS["certificate"]))
+    assert said == {*names, "ca of "} == {"server", "ca", "regulator", "wallet of ", "ca of "}
 
 
 async def test_every_metric_of_the_catalogue_is_read_from_somewhere() -> None:
