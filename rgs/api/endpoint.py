@@ -19,7 +19,8 @@ import grpc
 from rgs.api import health as health_service
 from rgs.api.calls import Calls, ClientStream, Duplex, Methods, ServerStream, Unary
 from rgs.api.health import Health
-from rgs.core.errors import InvalidFieldError
+from rgs.api.listening import not_listening
+from rgs.core.errors import UnavailableError
 
 MESSAGE_BYTES_MAX: Final = 64 * 1024
 """Largest request."""
@@ -65,7 +66,7 @@ class Tls:
 
 
 def _verify_free(listen: str) -> None:
-    """InvalidFieldError if the address is not free. Checked first, because gRPC would write lines of its own."""
+    """UnavailableError, InvalidFieldError if it is not free. Checked first: gRPC would write lines of its own."""
     host, _, port = listen.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -74,11 +75,7 @@ def _verify_free(listen: str) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does
             probe.bind(address)
     except OSError as error:
-        raise _not_free(listen, error.strerror or type(error).__name__) from None
-
-
-def _not_free(listen: str, why: str) -> InvalidFieldError:
-    return InvalidFieldError(f"cannot listen on {listen}: {why}", field="listen", value=listen)
+        raise not_listening(error, "cannot listen on", field="listen", listen=listen) from None
 
 
 def _wrapped(
@@ -126,8 +123,9 @@ class Endpoint:
             _verify_free(listen)
         try:
             self.port = self._server.add_secure_port(listen, credentials)
-        except RuntimeError:
-            raise _not_free(listen, "it cannot be bound") from None
+        except RuntimeError:  # taken since `_verify_free`, or since the supervisor bound it
+            why = f"cannot listen on {listen}: it cannot be bound"
+            raise UnavailableError(why, field="listen", value=listen) from None
 
     async def start(self) -> None:
         """Take calls."""

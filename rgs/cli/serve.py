@@ -62,7 +62,7 @@ def _parser() -> PlainParser:
     parser = PlainParser(
         "rgs serve",
         "Serve until SIGTERM or SIGINT. The first start makes the default home, for development. SIGHUP"
-        " replaces several workers one after the other.",
+        " replaces several workers one after the other; one worker goes on as it is.",
     )
     home = Path(os.environ.get("RGS_HOME") or DEFAULT_HOME)
     said = f"The node's home directory. [env var: RGS_HOME; default: {DEFAULT_HOME}]"

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -52,7 +51,7 @@ from rgs.node.stderr import BoundedStderr
 from rgs.node.tls_identity import admit_with, identify_certificate, load_tls, read_certificate
 from rgs.node.transparency_log import LogKeeping
 from rgs.node.wiring import Encoders, NodeContext, Services, feed_of, limits_of, methods_of
-from rgs.node.workers import SERVING
+from rgs.node.workers import SERVING, follow_signals
 from rgs.service.admin.health_monitor import MonitoredParts
 from rgs.service.audit.audit import StatementReader
 from rgs.service.audit.log import PublicLog
@@ -438,8 +437,7 @@ async def run(
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    follow_signals(stopping.set)
     if worker is not None:
         loop.add_reader(sys.stdin.fileno(), stopping.set)  # nothing is written there: its end is the supervisor's end
     server = Server(config, manifest, log=log, worker=worker or 0, shared_port=port)

@@ -27,7 +27,8 @@ from typing import Final
 
 import structlog
 
-from rgs.core.errors import InvalidFieldError, RgsError
+from rgs.api.listening import not_listening
+from rgs.core.errors import RgsError
 from rgs.integrity.isolation import HOPELESS, isolated_command
 
 LOCK: Final = "serve.lock"
@@ -73,7 +74,10 @@ def serving_alone(home: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def port_kept(listen: str) -> Iterator[int]:
-    """Yields the port of `listen`; 0 takes any free one. It is bound here, so that only workers can listen on it."""
+    """Yields the port of `listen`; 0 takes any free one. It is bound here, so that only workers can listen on it.
+
+    UnavailableError, InvalidFieldError.
+    """
     host, _, port = listen.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -88,9 +92,7 @@ def port_kept(listen: str) -> Iterator[int]:
             kept.bind(address)
             yield kept.getsockname()[1]
     except OSError as error:
-        raise InvalidFieldError(
-            f"cannot listen on {listen}: {error.strerror or type(error).__name__}", field="listen", value=listen
-        ) from None
+        raise not_listening(error, "cannot listen on", field="listen", listen=listen) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,15 +316,26 @@ class Supervisor:
         structlog.get_logger().info("all_workers_serve", workers=len(self.slots))
 
 
+def refuse_reload() -> None:
+    """SIGHUP where there is no supervisor: it must not end the process, and no other one would serve meanwhile."""
+    why = "only a supervisor of several workers replaces them: restart the server"
+    structlog.get_logger().warning("reload_refused", why=why)
+
+
+def follow_signals(stop: Callable[[], None], reload: Callable[[], None] = refuse_reload) -> None:
+    """What SIGTERM and SIGINT do, and what SIGHUP does."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, reload)
+
+
 def supervise(plan: WorkerPlan) -> int:
     """Run a supervisor that follows the signals of this process."""
 
     async def run() -> int:
         supervisor = Supervisor(plan)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, supervisor.stop)
-        loop.add_signal_handler(signal.SIGHUP, supervisor.roll)
+        follow_signals(supervisor.stop, supervisor.roll)
         async with plan.beside():
             return await supervisor.run()
 

@@ -16,7 +16,7 @@ import grpc
 import pytest
 
 from rgs.api.auth import PeerCertificate
-from rgs.core.errors import FormatError, InvalidFieldError, RegulatorUnavailableError
+from rgs.core.errors import FormatError, RegulatorUnavailableError, UnavailableError
 from rgs.node.logging import Log
 from rgs.node.pki import fingerprint_of
 from rgs.node.server import Server
@@ -100,7 +100,7 @@ async def test_a_start_that_fails_leaves_everything_closed(tmp_path: Path) -> No
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         busy = ApiHarness(tmp_path / "home", listen=f"127.0.0.1:{taken.getsockname()[1]}")
-        with pytest.raises(InvalidFieldError, match="cannot listen on 127"):
+        with pytest.raises(UnavailableError, match="cannot listen on 127"):  # it may pass: status 1
             await busy.start()
         assert busy.server.port == 0
     assert await statements_of(harness) == []  # it did not get as far as its first statement
@@ -268,6 +268,7 @@ def test_the_process_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         credentials = grpc.ssl_channel_credentials(
             home.authority.certificate_pem, client.key_pem, client.certificate_pem
         )
+        process.send_signal(signal.SIGHUP)  # of `systemctl reload`: nobody serves meanwhile, so it goes on
         with grpc.secure_channel(f"localhost:{found[1]}", credentials) as channel:
             list_games: Any = channel.unary_unary("/rgs.v1.CatalogService/ListGames")
             games = list_games(b"", timeout=10)
@@ -279,6 +280,23 @@ def test_the_process_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         process.wait()
     assert (process.returncode, out, err) == (0, "", "")
     events = [json.loads(line)["event"] for line in home.config.log.read_text("ascii").splitlines()]
-    assert events == ["listening", "draining", "stopped"]
+    assert events == ["listening", "reload_refused", "draining", "stopped"]
     result = asyncio.run(statements_of(home))
     assert (result[-1]["kind"], result[-1]["reason"]) == ("instance_end", "DRAINED")
+
+
+@pytest.mark.parametrize("setting", ["listen", "metrics_listen"])
+def test_a_port_in_use_may_pass(tmp_path: Path, setting: str) -> None:
+    """Status 1, so that systemd tries again; 2 would end its trying for good."""
+    ApiHarness(tmp_path / "home")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        others = [f'{name} = "127.0.0.1:0"\n' for name in ("listen", "metrics_listen") if name != setting]
+        (tmp_path / "home" / "rgs.toml").write_text("".join([f'{setting} = "{address}"\n', *others]))
+        command = [sys.executable, "-m", "rgs", "serve", "--home", str(tmp_path / "home")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    assert f"[UNAVAILABLE field={setting} value={address}]" in done.stderr
+    assert "in use" in done.stderr

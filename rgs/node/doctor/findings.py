@@ -67,7 +67,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "CHECK_FAILED": Kind(_E, "Report this: the check itself failed, so nothing is known about its subject."),
     # settings
     "SETTINGS_REFUSED": Kind(_E, "Correct the setting (docs/node.md, section 2)."),
-    "LISTEN_REFUSED": Kind(_E, "Stop what holds the port, or set `listen` to an address of this machine."),
+    "LISTEN_REFUSED": Kind(_E, "Stop what holds the port, or set the address to one of this machine."),
     "LOG_ORIGIN_EMPTY": Kind(
         _E, "Set `log_origin` to a name of your own before the first start: a log keeps its name."
     ),

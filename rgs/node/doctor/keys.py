@@ -34,21 +34,27 @@ def check_settings(home: Home) -> Iterator[Finding]:
 
 
 def _check_listen(home: Home) -> Iterator[Finding]:
-    host, _, port = home.config.listen.rpartition(":")
     try:
         with serving_alone(home.config.home):
-            found_ = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            family, kind, protocol, _, address = found_[0]
-            with socket.socket(family, kind, protocol) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(address)
+            for setting, listen in (("listen", home.config.listen), ("metrics_listen", home.config.metrics_listen)):
+                if listen:
+                    yield _probe(setting, listen)
     except ServingAlreadyError:
         yield fine(SETTINGS, f"this home is served now, at {home.config.listen}")
+
+
+def _probe(setting: str, listen: str) -> Finding:
+    host, _, port = listen.rpartition(":")
+    try:
+        found_ = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found_[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
     except OSError as error:
-        what = f"nothing can listen at `listen`: {error.strerror or type(error).__name__}"
-        yield found(SETTINGS, "LISTEN_REFUSED", what, value=home.config.listen)
-    else:
-        yield fine(SETTINGS, f"{home.config.listen} is free")
+        what = f"nothing can listen at `{setting}`: {error.strerror or type(error).__name__}"
+        return found(SETTINGS, "LISTEN_REFUSED", what, value=listen)
+    return fine(SETTINGS, f"{listen} is free")
 
 
 def _check_policy(home: Home) -> Iterator[Finding]:

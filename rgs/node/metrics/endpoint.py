@@ -16,6 +16,7 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self
 
+from rgs.api.listening import not_listening
 from rgs.core.errors import InvalidFieldError
 from rgs.node.config import Config, is_loopback
 from rgs.node.files import read_whole
@@ -87,11 +88,8 @@ class MetricsEndpoint(AbstractAsyncContextManager["MetricsEndpoint"]):
                 self._serve, host.strip("[]"), int(port), ssl=self._tls, limit=REQUEST_BYTES_MAX
             )
         except OSError as error:
-            raise InvalidFieldError(
-                f"cannot serve metrics on {self._listen}: {error.strerror or type(error).__name__}",
-                field="metrics_listen",
-                value=self._listen,
-            ) from None
+            what = "cannot serve metrics on"
+            raise not_listening(error, what, field="metrics_listen", listen=self._listen) from None
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

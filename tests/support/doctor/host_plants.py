@@ -69,6 +69,15 @@ def taken_port(planted: Planted) -> Iterable[Finding]:
 
 
 @plants("LISTEN_REFUSED")
+def taken_port_of_the_metrics(planted: Planted) -> Iterable[Finding]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        planted.set('listen = "127.0.0.1:0"', f'metrics_listen = "127.0.0.1:{taken.getsockname()[1]}"')
+        return settings_findings(planted)
+
+
+@plants("LISTEN_REFUSED")
 def foreign_address(planted: Planted) -> Iterable[Finding]:
     planted.set('listen = "192.0.2.1:50551"')
     return settings_findings(planted)

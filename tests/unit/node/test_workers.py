@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rgs.core.errors import InvalidFieldError
+from rgs.core.errors import InvalidFieldError, UnavailableError
 from rgs.integrity.isolation import HOPELESS, isolated_command
 from rgs.node import workers
 from rgs.node.workers import ServingAlreadyError, Supervisor, WorkerPlan, port_kept, serving_alone, worker_command
@@ -234,8 +234,11 @@ def test_a_home_is_served_once(tmp_path: Path) -> None:
 def test_the_port_is_found_and_kept_from_strangers() -> None:
     with port_kept("127.0.0.1:0") as port:
         assert port
-        with pytest.raises(InvalidFieldError, match="cannot listen"), port_kept(f"127.0.0.1:{port}"):
+        with pytest.raises(UnavailableError, match="in use"), port_kept(f"127.0.0.1:{port}"):
             pass
+        for away, refused in (("192.0.2.1:1", UnavailableError), ("no.such.invalid:1", InvalidFieldError)):
+            with pytest.raises(refused, match=f"cannot listen on {away}: "), port_kept(away):
+                pass
         with socket.socket() as stranger:
             stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with pytest.raises(OSError, match="in use"):
