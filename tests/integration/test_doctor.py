@@ -122,6 +122,18 @@ def test_a_home_that_is_served_has_its_port(planted: Planted) -> None:
     assert any("is served now" in one.what for one in findings)
 
 
+def test_a_kernel_that_refuses_to_be_asked_is_unknown(planted: Planted) -> None:
+    """A unit of systemd refuses the call with EPERM."""
+
+    class Refusing:
+        def adjtimex(self, _read: object) -> int:
+            return -1
+
+    with patch.object(store_checks.ctypes, "CDLL", lambda *_args, **_options: Refusing()):
+        assert store_checks.kernel_status() is None
+        assert list(store_checks.check_clock(planted.home)) == []
+
+
 @pytest.mark.parametrize("code", sorted(OUTSIDE))
 def test_what_only_others_can_put_right_keeps_no_node_from_starting(code: str, planted: Planted) -> None:
     """One operator's wallet that is down must not keep the rounds of all others from being settled."""

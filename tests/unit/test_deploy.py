@@ -37,6 +37,7 @@ DEPLOY = ROOT / "deploy"
 KUBERNETES = (DEPLOY / "kubernetes" / "rgs.yaml").read_text("utf-8")
 UNITS = sorted(path for path in (DEPLOY / "systemd").iterdir() if path.suffix != ".conf")
 GENERATOR_CONF = DEPLOY / "systemd" / "rgs-generator.conf"
+DOCTOR_CONF = DEPLOY / "systemd" / "rgs-generator-doctor.conf"
 MEASURED = " ".join(FLAGS)
 LAUNCHER = "/opt/rgs/lib/python3.11/site-packages/rgs/integrity/launcher.py"
 
@@ -289,8 +290,9 @@ def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path, with_generator: bo
         text = re.sub(r"/opt/rgs/bin/\w+", "/bin/true", path.read_text("utf-8"))
         (tmp_path / path.name).write_text(text, "utf-8")
     if with_generator:
-        (tmp_path / "rgs@.service.d").mkdir()
-        shutil.copy(GENERATOR_CONF, tmp_path / "rgs@.service.d")
+        for unit_name, conf in (("rgs@", GENERATOR_CONF), ("rgs-doctor@", DOCTOR_CONF)):
+            (tmp_path / f"{unit_name}.service.d").mkdir()
+            shutil.copy(conf, tmp_path / f"{unit_name}.service.d")
     done = subprocess.run(
         [shutil.which("systemd-analyze") or "", "verify", "--man=no", str(tmp_path / unit.name)],
         capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin", "SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
@@ -323,6 +325,18 @@ def test_the_unit_starts_measured_and_gives_up_where_the_server_does() -> None:
             assert "not started by systemd in this project's tests" in text.replace("\n# ", " ")
 
 
+def test_a_call_that_a_unit_does_not_allow_is_refused_and_the_doctor_may_read_the_clock() -> None:
+    """Without an error number systemd kills the process at such a call."""
+    for path in UNITS:
+        lines = path.read_text("utf-8").splitlines()
+        if any(line.startswith("SystemCallFilter=") for line in lines):
+            assert "SystemCallErrorNumber=EPERM" in lines, path.name
+    doctor = (DEPLOY / "systemd" / "rgs-doctor@.service").read_text("utf-8").splitlines()
+    assert "SystemCallFilter=adjtimex clock_adjtime clock_adjtime64" in doctor
+    assert "CapabilityBoundingSet=" in doctor, "it cannot set the clock"
+    assert not [line for line in doctor if line.startswith("ProtectClock")]
+
+
 def test_the_generator_process_starts_measured_without_a_network_and_for_its_servers_user_alone() -> None:
     unit = (DEPLOY / "systemd" / "rgs-generator.service").read_text("utf-8")
     server = (DEPLOY / "systemd" / "rgs@.service").read_text("utf-8")
@@ -342,6 +356,10 @@ def test_the_generator_process_starts_measured_without_a_network_and_for_its_ser
     assert not [line for line in lines if line.startswith(("PrivateUsers", "ReadWritePaths", "Environment"))]
     conf = GENERATOR_CONF.read_text("utf-8").splitlines()
     assert {"Requires=rgs-generator.service", "After=rgs-generator.service", f"SupplementaryGroups={own}"} <= set(conf)
+    assert f"SupplementaryGroups={own}" in DOCTOR_CONF.read_text("utf-8").splitlines()
+    assert f"{DOCTOR_CONF.relative_to(ROOT)} /etc/systemd/system/rgs-doctor@.service.d/" in (
+        ROOT / "docs" / "generator.md"
+    ).read_text("utf-8")
     for text in (unit, (ROOT / "docs" / "generator.md").read_text("utf-8")):
         assert f'generator = "unix:{socket}"' in text
 
