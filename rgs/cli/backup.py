@@ -122,7 +122,8 @@ async def _recover(config: Config, backup: Backup, address: StoreAddress) -> Non
             if counters.get(name, 0) < number:
                 why = f"the restored store has {counters.get(name, 0)} statements of {name}, the backup {number}"
                 raise BackupError(why, value=name)
-        gap = await find_gap(reads, config.translog, KeyBook(load_bundle(config))) if config.translog.is_dir() else []
+        is_new = not (counters or backup.statements or config.translog.is_dir())  # no server has ever signed here
+        gap = [] if is_new else await find_gap(reads, config.translog, KeyBook(load_bundle(config)))
         planned = await plan_import(reads, with_kept_privates(config, config.translog, gap))
         opened = await _unseal(config, reads)
     kinds = Counter(str(row[2]) for row in planned.statements)

@@ -118,6 +118,11 @@ def break_log(one: Evening) -> None:
         flip(path)
 
 
+def no_shards(one: Evening) -> None:
+    shutil.rmtree(one.home / "translog")
+    (one.home / "translog").mkdir()
+
+
 def other_keys(one: Evening) -> None:
     shutil.rmtree(one.home / "keys")
     done = rgs("init", "--home", one.home.with_name("other"))
@@ -145,6 +150,8 @@ PLANTS: dict[str, tuple[str, Callable[[Evening], object]]] = {
     "a count that the store has not": ("statements of", promise),
     "another epoch": ("epoch", lambda one: relist(one, store_epoch="01M7Q5CQG00000000000000009")),
     "a log that was changed": ("", break_log),
+    "no log": ("there is no folder", lambda one: shutil.rmtree(one.home / "translog")),
+    "an empty folder of the log": ("there is no log in", no_shards),
     "another key bundle": ("", other_keys),
     "a store that the list approves, and replay does not": ("replay", forge),
 }
