@@ -55,6 +55,8 @@ def restored(
 def _serving(data: Path, scratch: Path, programs: Path | None, archive: Path | None) -> Iterator[None]:
     for name in ("standby.signal", "postgresql.auto.conf"):
         (data / name).unlink(missing_ok=True)
+    # Debian's own clusters (pg_createcluster) have it in /etc, so a copy has none, and PostgreSQL needs one.
+    (data / "postgresql.conf").touch()
     (scratch / "hba.conf").write_text(_HBA, "ascii")
     settings = {
         "listen_addresses": "",
