@@ -37,25 +37,36 @@ _DEMO: Final = frozenset(party for _, party in DEMO_PARTIES)
 
 
 async def check_parties(home: Home) -> AsyncIterator[Finding]:
-    """The allow-list, alone and against peers.toml. A store that does not answer is reported by `check_store`."""
-    try:
-        async with allow_list(home.config.store) as parties:
-            rows = await parties.allowed()
-    except RgsError:
-        return
-    for finding in check_allowed(rows, home.now_ms):
-        yield finding
+    """The allow-list and peers.toml, alone and against each other. A store that does not answer is reported by
+    `check_store`; peers.toml is read all the same.
+    """
+    peers: NodePeers | None = None
     try:
         peers = load_peers(home.config.peers, home.config.home)
     except RgsError as error:
         yield found(PEERS, "PEERS_REFUSED", error.message)
+    rows = await _allowed(home)
+    if rows is not None:
+        for finding in check_allowed(rows, home.now_ms):
+            yield finding
+    if peers is None:
         return
-    for finding in check_named(rows, peers):
-        yield finding
+    if rows is not None:
+        for finding in check_named(rows, peers):
+            yield finding
     for finding in check_credentials(home, peers):
         yield finding
     for finding in await check_reached(peers):
         yield finding
+
+
+async def _allowed(home: Home) -> list[PartyRow] | None:
+    """The allow-list; None if the store does not answer."""
+    try:
+        async with allow_list(home.config.store) as parties:
+            return await parties.allowed()
+    except RgsError:
+        return None
 
 
 def check_allowed(rows: list[PartyRow], now_ms: int) -> Iterator[Finding]:

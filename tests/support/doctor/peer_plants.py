@@ -82,6 +82,12 @@ def bad_peers(planted: Planted) -> Iterable[Finding]:
     return party_findings(planted)
 
 
+@plants("PEERS_REFUSED")
+def bad_peers_while_the_store_is_away(planted: Planted) -> Iterable[Finding]:
+    planted.set('store = "postgresql://rgs@127.0.0.1:1/rgs"')
+    return bad_peers(planted)
+
+
 @plants("OPERATOR_UNKNOWN", "PEER_UNREACHABLE")
 def wallet_of_nobody(planted: Planted) -> Iterable[Finding]:
     planted.peers('[operator.nobody.wallet]\ntarget = "127.0.0.1:1"\n')
