@@ -129,7 +129,7 @@ def test_a_kernel_that_refuses_to_be_asked_is_unknown(planted: Planted) -> None:
         def adjtimex(self, _read: object) -> int:
             return -1
 
-    with patch.object(store_checks.ctypes, "CDLL", lambda *_args, **_options: Refusing()):
+    with patch("rgs.node.doctor.store.ctypes.CDLL", lambda *_args, **_options: Refusing()):
         assert store_checks.kernel_status() is None
         assert list(store_checks.check_clock(planted.home)) == []
 
