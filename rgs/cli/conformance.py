@@ -81,6 +81,9 @@ class WalletAccounts:
     expired_token: Annotated[str, typer.Option(help="An expired session token; without it two checks are skipped.")] = (
         ""
     )
+    free_bet: Annotated[
+        str, typer.Option(help="A free bet (campaign:grant_id) of the player's that pays 100; some wallets need one.")
+    ] = ""
 
 
 @app.command("wallet")
@@ -91,7 +94,7 @@ def check_wallet(peer: TestedPeer, accounts: WalletAccounts) -> int:
     async def check(channel: grpc.aio.Channel) -> list[CheckResult]:
         kit = WalletKit(
             stub=WalletServiceStub(channel),
-            caller=ContractCaller(wallet_grpc.DOMAIN, wallet_grpc.REFUSALS, peer.deadline_ms),
+            caller=ContractCaller(wallet_grpc.CONTRACT, peer.deadline_ms),
             new_id=_new_id(),
             operator=check_name(accounts.operator, "operator"),
             player=check_reference(accounts.player, "player"),
@@ -101,6 +104,7 @@ def check_wallet(peer: TestedPeer, accounts: WalletAccounts) -> int:
             other_currency=parse_currency(accounts.other_currency),
             token=accounts.token,
             expired_token=accounts.expired_token,
+            free_bet=check_reference(accounts.free_bet, "free_bet") if accounts.free_bet else "",
         )
         return await run_checks(wallet.CHECKS, kit)
 
@@ -121,7 +125,7 @@ def check_regulator(
     async def check(channel: grpc.aio.Channel) -> list[CheckResult]:
         kit = RegulatorKit(
             stub=RegulatorServiceStub(channel),
-            caller=ContractCaller(regulator_grpc.DOMAIN, regulator_grpc.REFUSALS, peer.deadline_ms),
+            caller=ContractCaller(regulator_grpc.CONTRACT, peer.deadline_ms),
             new_id=_new_id(),
             now_ms=SystemClock().now_ms,
             operator=check_name(operator, "operator"),

@@ -38,7 +38,8 @@ class SqliteFile:
     """One SQLite file, opened strictly and written by short transactions. Shared by the embedded wallet and regulator.
 
     `application_id` and `version` stand in the header of the file. An empty file gets both and `schema` in one
-    transaction; any other file that does not carry exactly these is refused before a byte of it is changed.
+    transaction, and one of the version before is brought to this version by the statements `upgrade`, if there are any.
+    Any other file that does not carry exactly these is refused before a byte of it is changed.
     `unavailable` is the error of every call that SQLite does not complete. `journal` is `wal`, or `truncate` for a file
     that processes on several hosts open over a shared file system, where a write-ahead log does not work.
     """
@@ -51,6 +52,7 @@ class SqliteFile:
         *,
         unavailable: type[UnavailableError],
         version: int = 1,
+        upgrade: tuple[str, ...] = (),
         journal: str = "wal",
     ) -> None:
         self._path = path.resolve()
@@ -66,7 +68,7 @@ class SqliteFile:
         except (OSError, sqlite3.Error) as error:
             raise StoreRefusedError(f"{path.name} cannot be opened: {error}", file=path.name) from error
         try:
-            self._prepare(application_id, version, schema)
+            self._prepare(application_id, version, schema, upgrade)
         except sqlite3.Error as error:
             self._db.close()
             raise StoreRefusedError(f"{path.name} cannot be opened: {error}", file=path.name) from error
@@ -74,12 +76,17 @@ class SqliteFile:
             self._db.close()
             raise
 
-    def _prepare(self, application_id: int, version: int, schema: tuple[str, ...]) -> None:
+    def _prepare(self, application_id: int, version: int, schema: tuple[str, ...], upgrade: tuple[str, ...]) -> None:
         if self._header() != (application_id, version):
             self._db.execute("BEGIN IMMEDIATE")
-            if self._header() == (0, 0) and self._number("SELECT count(*) FROM sqlite_master") == 0:
-                header = ("PRAGMA application_id = " + str(application_id), "PRAGMA user_version = " + str(version))
-                for statement in (*schema, *header):
+            found = self._header()
+            steps: tuple[str, ...] = ()
+            if found == (0, 0) and self._number("SELECT count(*) FROM sqlite_master") == 0:
+                steps = (*schema, "PRAGMA application_id = " + str(application_id))
+            elif upgrade and found == (application_id, version - 1):
+                steps = upgrade
+            if steps:
+                for statement in (*steps, "PRAGMA user_version = " + str(version)):
                     self._db.execute(statement)
             found = self._header()
             if found != (application_id, version):
@@ -173,6 +180,16 @@ class SqliteFile:
 APPLICATION_ID: Final = 1380406103
 """'RGSW' in ASCII."""
 
+VERSION: Final = 2
+_FREE_BETS: Final = (
+    "CREATE INDEX transactions_free_bet ON transactions (operator, free_bet) WHERE kind = 'debit' AND free_bet <> ''"
+)
+_UPGRADE: Final = (
+    "ALTER TABLE transactions ADD COLUMN free_bet TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE transactions ADD COLUMN played_by TEXT NOT NULL DEFAULT ''",
+    _FREE_BETS,
+)
+"""Version 1 did not know which free bet a transfer was for: there these columns are empty."""
 _SCHEMA: Final = (
     """CREATE TABLE accounts (
         operator TEXT NOT NULL,
@@ -199,8 +216,11 @@ _SCHEMA: Final = (
             END),
         balance_after_minor INTEGER CHECK (balance_after_minor >= 0),
         reference TEXT NOT NULL,
+        free_bet TEXT NOT NULL DEFAULT '',
+        played_by TEXT NOT NULL DEFAULT '',
         CHECK (balance_after_minor IS NOT NULL OR (transfer_minor = 0 AND kind IN ('refused_debit', 'rollback')))
     ) STRICT""",
+    _FREE_BETS,
     "CREATE UNIQUE INDEX transactions_opening ON transactions (operator, player, currency) WHERE kind = 'opening'",
     """CREATE UNIQUE INDEX transactions_first ON transactions (operator, transaction_id)
         WHERE kind IN ('debit', 'refused_debit', 'credit')""",
@@ -238,6 +258,9 @@ class EnteredTransfer:
     amount_minor: int
     transaction_id: str
     reference: str
+    free_bet: str = ""
+    played_by: str = ""
+    """The player to whom the free bet belongs: `player` is the account of its campaign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +278,21 @@ class WalletEntry:
     transfer_minor: int
     balance_after_minor: int | None
     reference: str
+    free_bet: str
+    played_by: str
 
     @property
     def transfer(self) -> EnteredTransfer:
         """What the message of this row asked for."""
         return EnteredTransfer(
-            self.operator, self.player, self.currency, self.amount_minor, self.transaction_id or "", self.reference
+            self.operator,
+            self.player,
+            self.currency,
+            self.amount_minor,
+            self.transaction_id or "",
+            self.reference,
+            self.free_bet,
+            self.played_by,
         )
 
 
@@ -268,6 +300,11 @@ _TRANSACTIONS: Final = Table("transactions", WalletEntry)
 _FIRST: Final = "WHERE operator = ? AND transaction_id = ? AND kind IN ('debit', 'refused_debit', 'credit')"
 _ROLLBACK: Final = "WHERE operator = ? AND transaction_id = ? AND kind = 'rollback'"
 _OPENING: Final = "WHERE operator = ? AND player = ? AND currency = ? AND kind = 'opening'"
+_STANDING: Final = (
+    "SELECT 1 FROM transactions AS debit WHERE operator = ? AND free_bet = ? AND free_bet <> '' AND kind = 'debit'"
+    " AND NOT EXISTS (SELECT 1 FROM transactions WHERE operator = debit.operator"
+    " AND transaction_id = debit.transaction_id AND kind = 'rollback')"
+)
 _ENTRIES: Final = _TRANSACTIONS.select + "WHERE entry_no > ? ORDER BY entry_no"
 
 
@@ -289,6 +326,10 @@ class WalletTransaction:
     def _first(self, where: str, *values: str) -> WalletEntry | None:
         row = self._db.execute(_TRANSACTIONS.select + where, values).fetchone()
         return None if row is None else _TRANSACTIONS.read(row)
+
+    def free_bet_stands(self, operator: str, free_bet: str) -> bool:
+        """Whether a debit of this free bet stands: it was accepted, and not rolled back."""
+        return self._db.execute(_STANDING, (operator, free_bet)).fetchone() is not None
 
     def balance(self, operator: str, player: str, currency: str) -> int | None:
         """The balance in minor units; None if there is no such account."""
@@ -316,6 +357,8 @@ class WalletTransaction:
             transfer_minor=moved_minor,
             balance_after_minor=self.balance(*account),
             reference=transfer.reference,
+            free_bet=transfer.free_bet,
+            played_by=transfer.played_by,
         )
         self._db.execute(_TRANSACTIONS.insert, _TRANSACTIONS.row(entry))
         return entry
@@ -325,8 +368,12 @@ class WalletStore:
     """The wallet's book. Times come in as milliseconds since 1970 from the caller's clock."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file; StoreRefusedError if it is of another kind or schema."""
-        self._file = SqliteFile(path, APPLICATION_ID, _SCHEMA, unavailable=WalletUnavailableError)
+        """Open or create the file; StoreRefusedError if it is of another kind or schema. One of version 1 is brought to
+        version 2.
+        """
+        self._file = SqliteFile(
+            path, APPLICATION_ID, _SCHEMA, version=VERSION, upgrade=_UPGRADE, unavailable=WalletUnavailableError
+        )
 
     @contextmanager
     def transaction(self, now_ms: int) -> Iterator[WalletTransaction]:

@@ -64,13 +64,13 @@ def test_a_wallet_that_forgets_fails_with_2_and_passes_when_its_faults_are_switc
         kit = ("conformance", "wallet", "--target", target, "--player", "anna", "--home", str(home))
         bad = rgs(*kit, "--junit", str(junit))
         assert bad.returncode == 2, bad.stderr
-        assert "52 checks: 47 passed, 3 FAILED, 2 skipped" in bad.stdout
+        assert "56 checks: 50 passed, 4 FAILED, 2 skipped" in bad.stdout
         root = ET.fromstring(junit.read_bytes())  # noqa: S314 - our own file
-        assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("52", "3", "2")
+        assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("56", "4", "2")
         process.send_signal(signal.SIGUSR1)
         good = rgs_here(*kit, "--expired-token", "expired", "--tls", str(home / "tls"))
         assert good.returncode == 0, good.stdout
-        assert "52 checks: 52 passed, 0 FAILED, 0 skipped" in good.stdout
+        assert "56 checks: 56 passed, 0 FAILED, 0 skipped" in good.stdout
     header, *rows = csv.read_text("ascii").splitlines()
     assert header.startswith("transaction_id,kind,player,currency,amount_minor,time,reference,status")
     assert len(rows) > 100
@@ -98,7 +98,7 @@ def test_faults_go_on_by_the_plan_as_its_file_stands_then(
     with SimulatorProcess("wallet", home, plan, export, said) as peer:
         peer.await_listening()
         kit = ("conformance", "wallet", "--target", peer.address, "--player", "anna", "--home", str(home))
-        assert "3 FAILED" in rgs_here(*kit).stdout
+        assert "4 FAILED" in rgs_here(*kit).stdout
         assert set(peer.faults()) == {"forgetful"}
         peer.misbehave('[[schedule]]\nfault = "wrong_balance"\n')
         before = peer.faults()["forgetful"]

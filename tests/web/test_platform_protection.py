@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
@@ -15,8 +16,12 @@ pytest.importorskip("aiohttp", reason="aiohttp not installed: run `make web-test
 
 import aiohttp
 
+from examples.operator.start import HERE
 from tests.web.page_client import Page, Player, RefusedError
 from tests.web.whole import Whole, bound
+
+sys.path.append(str(HERE))
+from operator_platform.store.wallet import WalletBook  # type: ignore[import-not-found]
 
 DELAY_MS = 60_000
 """As the jurisdiction `demo` says."""
@@ -221,6 +226,17 @@ def add_token(quick: Whole, player: str, token: str, expires_ms: int) -> None:
         database.execute("INSERT INTO play_tokens VALUES (?, ?, ?)", row)
 
 
+async def granted(quick: Whole, player: str) -> str:
+    """A free bet that the wallet knows."""
+    named = "spring:01M851HQZZ1KQKGKHA09SEDNZD"
+    book = WalletBook(quick.folder / "platform/wallet.db")
+    try:
+        assert await book.grant(named, player, "EUR", 100, 1)
+    finally:
+        book.close()
+    return named
+
+
 async def conformance(quick: Whole, player: Player, second: Player, *options: str) -> tuple[int, str]:
     names = ("--player", player.me["player"], "--second-player", second.me["player"], "--unknown-player", "nobody")
     target = ("--target", quick.wallet_address(), "--home", str(quick.server_home))
@@ -234,7 +250,12 @@ async def test_the_wallet_passes_the_conformance_checks(quick: Whole, player: Pl
         add_token(quick, player.me["player"], "good", 2**52)
         add_token(quick, player.me["player"], "old", 1)
         status, text = await conformance(quick, player, second, "--token", "good", "--expired-token", "old")
-        assert (status, "52 checks: 52 passed" in text) == (0, True), text
+        assert (status, "56 checks: 52 passed, 0 FAILED, 4 skipped" in text) == (0, True), text
+        known = await granted(quick, player.me["player"])
+        status, text = await conformance(
+            quick, player, second, "--token", "good", "--expired-token", "old", "--free-bet", known
+        )
+        assert (status, "56 checks: 56 passed" in text) == (0, True), text
         # Without a token, or with another player's, no debit goes through.
         add_token(quick, second.me["player"], "theirs", 2**52)
         for token in ("theirs", "unknown"):

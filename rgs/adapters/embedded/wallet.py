@@ -7,6 +7,7 @@ balance falls below zero. Play cannot open accounts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -54,7 +55,10 @@ class EmbeddedWallet:
         return await self._thread.run(partial(self._open_account, opening))
 
     async def debit(self, transfer: Transfer, *, session_token: str = "") -> Receipt:  # noqa: ARG002 - it needs no token
-        """As in `Wallet`. Insufficient funds and an unknown account are kept, so that no late copy can succeed."""
+        """As in `Wallet`. A refusal is kept, so that no late copy can succeed.
+
+        It knows no grants of free bets and pays every one, but once: not while another debit of it stands.
+        """
         return await self._thread.run(partial(self._debit, entered_of(check_debit(transfer))))
 
     async def credit(self, transfer: Transfer) -> Receipt:
@@ -109,12 +113,13 @@ class EmbeddedWallet:
                 )
             if first is None:
                 account = (transfer.operator, transfer.player, transfer.currency)
-                if transfer.player.startswith(_CAMPAIGN) and book.opening_of(*account) is None:
+                if transfer.played_by and book.opening_of(*account) is None:
                     book.add_account(*account)
                     opening = EnteredTransfer(*account, CAMPAIGN_MINOR, "", "opening")
                     book.append("opening", opening, CAMPAIGN_MINOR)
                 balance = book.balance(*account)
-                if balance is not None and balance >= transfer.amount_minor:
+                is_used = bool(transfer.free_bet) and book.free_bet_stands(transfer.operator, transfer.free_bet)
+                if balance is not None and balance >= transfer.amount_minor and not is_used:
                     first = book.append("debit", transfer, -transfer.amount_minor)
                     status = TransactionStatus.ACCEPTED
                 else:
@@ -156,7 +161,8 @@ class EmbeddedWallet:
         entry = rollback or first
         if entry is None:
             return None
-        if entry.player != player and not entry.player.startswith(_CAMPAIGN):
+        owner = entry.played_by if entry.player.startswith(_CAMPAIGN) else entry.player
+        if owner not in ("", player):  # a book of version 1 does not name the player of a free bet
             raise _conflict(transaction_id)
         return _receipt(entry, _STATUS_OF[entry.kind])
 
@@ -183,6 +189,8 @@ def entered_of(transfer: Transfer) -> EnteredTransfer:
         transfer.amount_minor,
         transfer.transaction_id,
         transfer.row_reference,
+        transfer.free_bet,
+        transfer.player if campaign else "",
     )
 
 
@@ -195,7 +203,11 @@ def _balance(book: WalletTransaction, operator: str, player: str, currency: str)
 
 
 def _verify_same(transfer: EnteredTransfer, entry: WalletEntry | None, *kinds: str) -> None:
-    if entry is not None and (entry.kind not in kinds or entry.transfer != transfer):
+    if entry is None:
+        return
+    # A row of version 1 names the account of a campaign, and neither the free bet nor the player.
+    known = transfer if entry.played_by else replace(transfer, free_bet="", played_by="")
+    if entry.kind not in kinds or entry.transfer != known:
         raise _conflict(transfer.transaction_id)
 
 
@@ -210,8 +222,15 @@ def _conflict(transaction_id: str) -> IdempotencyConflictError:
 
 
 def _refused_debit(entry: WalletEntry) -> InsufficientFundsError | WalletRefusedError:
+    """Why it was refused: the row says so by the balance."""
     if entry.balance_after_minor is None:
         return _no_account(entry.operator, entry.player, entry.currency)
+    if entry.balance_after_minor >= entry.amount_minor:
+        return WalletRefusedError(
+            f"another debit of {entry.free_bet} stands",
+            refusal="FREE_BET_UNKNOWN",
+            transaction_id=entry.transaction_id or "",
+        )
     return InsufficientFundsError(
         f"the account held {entry.balance_after_minor}, the debit is {entry.amount_minor}",
         field="amount_minor",

@@ -247,8 +247,8 @@ class Peer:
                 # Nobody cancelled the caller: the channel was closed under the call.
                 raise self._unavailable(f"{self.name} is closed", code=CANCELLED) from None
             except grpc.aio.AioRpcError as error:
-                refused = self._read(error, name)
-                if refused is None:
+                refused = read_refusal(error, name, self._contract)
+                if isinstance(refused, str):
                     code = error.code().name
                     raise self._unavailable(f"{self.name} did not answer {name}: {code}", code=code) from None
                 outcome.is_answered = True
@@ -269,30 +269,43 @@ class Peer:
         self._on_contradiction(self.name, method, transaction_id, what)
         raise self._unavailable(f"{self.name} answered {method} with another {what}", contradiction=what)
 
-    def _read(self, error: grpc.aio.AioRpcError, method: str) -> RefusedError | None:
-        """The refusal, if the contract knows it."""
-        try:
-            status = Status.FromString(dict(error.trailing_metadata() or ())[DETAILS])
-            infos, retry = [], RetryInfo()
-            for detail in status.details:
-                info = ErrorInfo()
-                if detail.Unpack(info):
-                    infos.append(info)
-                else:
-                    detail.Unpack(retry)
-        except (KeyError, DecodeError):  # no status, or none that can be read
-            return None
-        if len(infos) != 1 or status.code != error.code().value[0]:
-            return None
-        (info,) = infos
-        row = self._contract.refusals.get(info.reason)
-        if info.domain != self._contract.domain or row is None or row.code is not error.code():
-            return None
-        if row.methods and method not in row.methods:
-            return None
-        metadata = {key[:TEXT_MAX]: value[:TEXT_MAX] for key, value in info.metadata.items()}
-        wait_ms = retry.retry_delay.ToMilliseconds()
-        return RefusedError(info.reason, status.message[:TEXT_MAX], metadata, wait_ms)
+
+def read_refusal(error: grpc.aio.AioRpcError, method: str, contract: PeerContract) -> RefusedError | str:
+    """The refusal that a call of the method was answered with, or what keeps it from being one of the contract: then
+    the outcome of the call is unknown.
+    """
+    code = error.code()
+    try:
+        status = Status.FromString(dict(error.trailing_metadata() or ())[DETAILS])
+        infos, retry = [], RetryInfo()
+        for detail in status.details:
+            info = ErrorInfo()
+            if detail.Unpack(info):
+                infos.append(info)
+            else:
+                detail.Unpack(retry)
+    except KeyError:
+        return "no google.rpc.Status"
+    except DecodeError:
+        return "a google.rpc.Status that cannot be read"
+    if len(infos) != 1:
+        return f"{len(infos)} ErrorInfos, not one"
+    if status.code != code.value[0]:
+        return f"code {status.code} in the google.rpc.Status, not {code.value[0]}"
+    (info,) = infos
+    reason = info.reason[:TEXT_MAX]
+    row = contract.refusals.get(info.reason)
+    if info.domain != contract.domain:
+        return f"{reason} of the domain {info.domain[:TEXT_MAX]}, not {contract.domain}"
+    if row is None:
+        return f"{reason}, which the contract does not know"
+    if row.code is not code:
+        return f"{reason} as {code.name}, not {row.code.name}"
+    if row.methods and method not in row.methods:
+        return f"{reason}, which {method} may not answer"
+    metadata = {key[:TEXT_MAX]: value[:TEXT_MAX] for key, value in info.metadata.items()}
+    wait_ms = retry.retry_delay.ToMilliseconds()
+    return RefusedError(info.reason, status.message[:TEXT_MAX], metadata, wait_ms)
 
 
 def _reason_of(error: RefusedError | UnavailableError) -> str:

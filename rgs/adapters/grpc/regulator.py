@@ -10,6 +10,7 @@ A test regulator is refused if the jurisdiction allows none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -171,7 +172,7 @@ class GrpcRegulator(Peer):
         return await self._reported(self._stub.ReportModules, "ReportModules", request)
 
     async def _reported(self, method: Any, name: str, request: Any) -> RegulatorReceipt:
-        response = await self._call(method, name, request, _agreeing(request))
+        response = await self._call(method, name, request, partial(disbelieved, request))
         return RegulatorReceipt(response.transaction_id, response.test_regulator)
 
     async def _call(self, method: Any, name: str, request: Any, judge: Callable[[Any], str]) -> Any:
@@ -184,8 +185,9 @@ class GrpcRegulator(Peer):
             raise _refusal(refused) from None
 
 
-def _agreeing(request: Any) -> Callable[[Any], str]:
-    return lambda response: "" if response.transaction_id == request.transaction_id else "transaction_id"
+def disbelieved(request: Any, response: Any) -> str:
+    """The field for which a response to the request is not believed, "" if there is none."""
+    return "" if response.transaction_id == request.transaction_id else "transaction_id"
 
 
 def _issuing(request: Any, name: str, issued: str = "") -> Callable[[Any], str]:
@@ -193,7 +195,7 @@ def _issuing(request: Any, name: str, issued: str = "") -> Callable[[Any], str]:
 
     def judge(response: Any) -> str:
         found = getattr(response, name)
-        return _agreeing(request)(response) if is_regulator_id(found) and issued in ("", found) else name
+        return disbelieved(request, response) if is_regulator_id(found) and issued in ("", found) else name
 
     return judge
 

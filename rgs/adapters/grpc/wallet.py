@@ -8,7 +8,7 @@ zero, a status that the method does not have) is unknown and reported, never a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,7 +72,7 @@ REFUSALS: Final[Mapping[str, RefusalRow]] = {
     "PLAYER_BLOCKED": RefusalRow(_STATE, "The player may not stake: excluded, closed, locked.", frozenset({"Debit"})),
     "TOKEN_EXPIRED": RefusalRow(_STATE, "The session token is no longer valid.", frozenset({"Debit"})),
     "FREE_BET_UNKNOWN": RefusalRow(
-        _STATE, "The operator has not granted this free bet, or it was used before.", frozenset({"Debit"})
+        _STATE, "The operator has not granted this free bet, or another debit of it stands.", frozenset({"Debit"})
     ),
     "ACCOUNT_UNKNOWN": RefusalRow(StatusCode.NOT_FOUND, "The operator has no such player.", _MOVING),
     "CURRENCY_MISMATCH": RefusalRow(_STATE, "The player's account is in another currency.", _MOVING),
@@ -155,9 +155,8 @@ class GrpcWallet(Peer):
         )
 
         def judge(response: pb.GetTransactionResponse) -> str:
-            return _differing(response.receipt, request, "transaction_id", "player") or _judged(
-                response.receipt, _STANDS
-            )
+            receipt = response.receipt
+            return _differing(receipt, request, "transaction_id", "player") or disbelieved(receipt, _STANDS)
 
         try:
             response = await self._call(self._stub.GetTransaction, "GetTransaction", request, judge, transaction_id)
@@ -188,7 +187,7 @@ class GrpcWallet(Peer):
         repeated = ("transaction_id", "player", "currency", "amount_minor")
 
         def judge(response: Any) -> str:
-            return _differing(response.receipt, request.transfer, *repeated) or _judged(response.receipt, statuses)
+            return _differing(response.receipt, request.transfer, *repeated) or disbelieved(response.receipt, statuses)
 
         response = await self._call(method, name, request, judge, request.transfer.transaction_id)
         return _receipt(response.receipt)
@@ -248,7 +247,10 @@ def _differing(reported: Message, requested: Message, *names: str) -> str:
     return next((name for name in names if getattr(reported, name) != getattr(requested, name)), "")
 
 
-def _judged(receipt: pb.Receipt, statuses: _Statuses) -> str:
+def disbelieved(receipt: pb.Receipt, statuses: Collection[int]) -> str:
+    """The field for which a receipt is not believed: a status that is none of these, no balance where money stands or
+    one below zero, a reference that is too long. "" if there is none.
+    """
     if receipt.status not in statuses:
         return "status"
     has_balance = receipt.HasField("balance_after_minor")

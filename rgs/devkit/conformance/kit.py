@@ -7,7 +7,7 @@ transaction ids of its own. A peer that cannot be reached is an error, not a fai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Any, Final, Generic, TypeVar
@@ -15,12 +15,10 @@ from xml.etree import ElementTree as ET
 
 import grpc
 from google.protobuf.message import Message
-from google.rpc.error_details_pb2 import ErrorInfo
-from google.rpc.status_pb2 import Status
 from rich.console import Console
 from rich.table import Table
 
-from rgs.adapters.grpc.peer import DETAILS, RefusalRow
+from rgs.adapters.grpc.peer import DETAILS, PeerContract, RefusedError, read_refusal
 from rgs.core.errors import UnavailableError
 from rgs.node.clock import monotonic_ms
 
@@ -87,39 +85,28 @@ class Answered:
 
 
 class ContractCaller:
-    """Calls methods of one contract, and reads refusals as strictly as the game server does."""
+    """Calls methods of one contract, and reads refusals as the game server does: by the same function."""
 
-    def __init__(self, domain: str, refusals: Mapping[str, RefusalRow], deadline_ms: int) -> None:
-        self._domain = domain
-        self._refusals = refusals
+    def __init__(self, contract: PeerContract, deadline_ms: int) -> None:
+        self._contract = contract
         self._deadline_s = deadline_ms / 1000
 
-    async def call(self, method: Any, request: Message) -> Answered:
-        """Send the request once."""
+    async def call(self, method: Any, name: str, request: Message) -> Answered:
+        """Send the request once. `name` is that of the method in the contract."""
         try:
             response = await method(request, timeout=self._deadline_s)
         except grpc.aio.AioRpcError as error:
-            return Answered(None, self._reason(error))
+            return Answered(None, self._reason(error, name))
         return Answered(response, "" if response is not None else f"{NO_ANSWER} (bytes that are no message)")
 
-    def _reason(self, error: grpc.aio.AioRpcError) -> str:
+    def _reason(self, error: grpc.aio.AioRpcError, name: str) -> str:
+        refused = read_refusal(error, name, self._contract)
+        if isinstance(refused, RefusedError):
+            return refused.reason
         code = error.code()
-        status = Status.FromString(dict(error.trailing_metadata() or ()).get(DETAILS, b""))
-        infos = []
-        for detail in status.details:
-            info = ErrorInfo()
-            if detail.Unpack(info):
-                infos.append(info)
-        if len(infos) != 1 or infos[0].domain != self._domain:
-            silent = NO_ANSWER if code in _SILENT else "a refusal without a reason of the contract"
-            return f"{silent} ({code.name})"
-        reason = infos[0].reason
-        row = self._refusals.get(reason)
-        if row is None:
-            return f"{reason}, which the contract does not know"
-        if row.code is not code:
-            return f"{reason} as {code.name}, not {row.code.name}"
-        return reason
+        if code in _SILENT and DETAILS not in dict(error.trailing_metadata() or ()):
+            return f"{NO_ANSWER} ({code.name})"
+        return f"a refusal that the game server does not believe ({code.name}: {refused})"
 
 
 async def verify_reachable(channel: grpc.aio.Channel, target: str, deadline_ms: int) -> None:

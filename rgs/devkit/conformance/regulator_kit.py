@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from rgs.adapters.grpc.regulator import disbelieved
 from rgs.core.ids import REGULATOR_ID_ALPHABET, REGULATOR_ID_CHARACTERS
 from rgs.devkit.conformance.kit import Answered, ContractCaller, demand, demand_accepted
 from rgs.regulator.v1 import regulator_pb2 as pb
@@ -55,11 +56,15 @@ class RegulatorKit:
     currency: str
 
     async def send(self, request: Any) -> Answered:
-        """Send any message of the contract; its type names the method."""
-        method = getattr(self.stub, type(request).__name__.removesuffix("Request"))
-        if hasattr(request, "attempt_id"):
+        """Send any message of the contract; its type names the method. An answer for another transaction is none."""
+        name = type(request).__name__.removesuffix("Request")
+        is_report = hasattr(request, "attempt_id")
+        if is_report:
             request.attempt_id = self.new_id()
-        return await self.caller.call(method, request)
+        answered = await self.caller.call(getattr(self.stub, name), name, request)
+        if is_report and not answered.reason and (field := disbelieved(request, answered.response)):
+            return Answered(None, f"another {field}, which the game server does not believe")
+        return answered
 
     def _message(self, kind: Callable[..., Sent], changed: dict[str, Any], **fields: Any) -> Sent:
         """A message with these fields, a new transaction id and the time of now where it has them; then changed."""

@@ -17,6 +17,7 @@ from rgs.devkit.conformance.kit import (
     demand_accepted,
     demand_reason,
 )
+from rgs.devkit.conformance.wallet_free_bets import FREE_BETS
 from rgs.devkit.conformance.wallet_kit import (
     ACCEPTED,
     AMOUNT_MINOR,
@@ -121,21 +122,6 @@ async def round_ended(kit: WalletKit) -> None:
         lost = {"amount_minor": 0, "reference": bet.reference, "round_reference": bet.round_reference}
         back = await kit.given(pb.TRANSFER_PURPOSE_RETURN, **lost)
         receipt_of(await kit.credit(back), back, DUPLICATE)
-
-
-async def free_bet(kit: WalletKit) -> None:
-    """A free bet moves nothing on the player's account; one that the wallet does not know is refused."""
-    named = {"round_reference": kit.new_id(), "free_bet": f"conformance:{kit.new_id()}"}
-    bet = kit.transfer(pb.TRANSFER_PURPOSE_FREE_BET, **named)
-    async with kit.moves(0):
-        answer = await kit.debit(bet)
-        if answer.reason:
-            demand_reason(answer, "FREE_BET_UNKNOWN")
-            return
-        demand_accepted(answer)
-        await kit.given(
-            pb.TRANSFER_PURPOSE_FREE_BET_RETURN, amount_minor=bet.amount_minor, reference=bet.reference, **named
-        )
 
 
 async def balances_add_up(kit: WalletKit) -> None:
@@ -487,7 +473,7 @@ async def token_expired_repeat(kit: WalletKit) -> None:
 CHECKS: Final[tuple[ConformanceCheck[WalletKit], ...]] = (
     *checks(balance_is_reported, debit_takes_money, credit_gives_money, credit_of_nothing),
     *checks(debit_repeat, credit_repeat, repeat_same_answer, attempt_id_ignored),
-    *checks(seamless_purposes, round_ended, free_bet, balances_add_up),
+    *checks(seamless_purposes, round_ended, balances_add_up),
     *CONFLICTS,
     *checks(rollback_debit, rollback_repeat, rollback_unknown, rollback_refused_debit, tombstone, debit_after_rollback),
     *checks(amount_zero, amount_negative, amount_18_digits, amount_19_digits, precision),
@@ -496,4 +482,5 @@ CHECKS: Final[tuple[ConformanceCheck[WalletKit], ...]] = (
     *checks(lookup_transaction, lookup_refused, lookup_tombstone, lookup_unknown, lookup_other_player),
     *checks(parallel_repeats, parallel_debits, parallel_overdraw, parallel_rollback),
     *checks(token_expired, token_expired_repeat),
+    *FREE_BETS,
 )

@@ -48,10 +48,13 @@ class Fault(StrEnum):
     RESTART_EMPTY = "restart_empty"  # processed, then it restarts with a new book; the old file is kept
     CONFLICTING_RETRY = "conflicting_retry"  # a repeat of a known transaction is refused as a conflict
     NO_CONFLICT = "no_conflict"  # a known id with other values is answered as a repeat
+    WRONG_CODE = "wrong_code"  # the google.rpc.Status of a refusal names another code than the call
 
     # The wallet's book.
     WRONG_AMOUNT = "wrong_amount"  # one minor unit more is entered; the answer repeats the request's amount
     WRONG_ECHO = "wrong_echo"  # the answer names one minor unit more than was requested and entered
+    NO_BALANCE = "no_balance"  # the receipt of a transfer that stands has no balance
+    LONG_REFERENCE = "long_reference"  # the wallet's reference in a receipt has 65 characters
     ROUNDED = "rounded"  # the amount is rounded down to hundreds; the answer repeats the request's amount
     DOUBLE_ENTRY = "double_entry"  # a repeat moves the money again
     NO_TOMBSTONE = "no_tombstone"  # a rollback of an unknown debit leaves no entry
@@ -63,10 +66,13 @@ class Fault(StrEnum):
     ZERO_REFUSED = "zero_refused"  # a credit of 0 is refused as malformed
     FORGETFUL = "forgetful"  # GetTransaction answers TRANSACTION_UNKNOWN
     WRONG_BALANCE = "wrong_balance"  # GetBalance answers one minor unit more
+    FREE_BET_SPENT = "free_bet_spent"  # a debit that was refused or rolled back uses its free bet up
+    FREE_BET_TWICE = "free_bet_twice"  # a free bet of which a debit stands is paid again
 
     # The regulator's book.
     NEW_IDS = "new_ids"  # a repeat is answered with an id that was never issued
     WRONG_ID = "wrong_id"  # the id that is issued is malformed
+    WRONG_TRANSACTION = "wrong_transaction"  # the answer names another transaction
     NO_CAP = "no_cap"  # the cap of a participation is not enforced
     CLOSES_SEATED = "closes_seated"  # a session is closed although a player is seated
     ENDS_TWICE = "ends_twice"  # a second end of a participation is accepted

@@ -212,6 +212,8 @@ class SimulatedRegulator(Simulator):
         if transaction_id:
             self._seen.add(transaction_id)
             response.transaction_id, response.test_regulator = transaction_id, self._test_regulator
+            if self._commit_if_due(call, Fault.WRONG_TRANSACTION, request):
+                response.transaction_id = _FOREIGN + transaction_id[1:]
         return response
 
     def _reason(self, error: errors.RgsError, _request: Any) -> str:

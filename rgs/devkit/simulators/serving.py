@@ -21,9 +21,8 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
-from grpc_status.rpc_status import to_status
 
-from rgs.adapters.grpc.peer import RefusalRow
+from rgs.adapters.grpc.peer import DETAILS, RefusalRow
 from rgs.core.errors import InvalidFieldError, RegulatorUnavailableError, RgsError, WalletUnavailableError
 from rgs.devkit.simulators.faults import Call, Fault, Faults
 
@@ -198,7 +197,7 @@ class SimulatorServer:
             try:
                 return await asyncio.shield(task)
             except WireError as error:
-                await self._refuse(context, error)
+                await self._refuse(context, error, call, self._simulator.subject(request))
             except NobodyError:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "nobody is here")
 
@@ -247,9 +246,13 @@ class SimulatorServer:
             with contextlib.suppress(WireError, NobodyError):  # the caller has gone
                 await self._simulator.answer(method, request, call)
 
-    async def _refuse(self, context: grpc.aio.ServicerContext[Any, Any], error: WireError) -> NoReturn:
+    async def _refuse(
+        self, context: grpc.aio.ServicerContext[Any, Any], error: WireError, call: Call, subject: str
+    ) -> NoReturn:
         code = self._simulator.refusals[error.reason].code
-        status = Status(code=code.value[0], message=error.message)
+        is_wrong = self._simulator.faults.commit_if_due(call, Fault.WRONG_CODE, subject)
+        named = grpc.StatusCode.UNKNOWN if is_wrong else code
+        status = Status(code=named.value[0], message=error.message)
         details: list[Message] = [
             ErrorInfo(reason=error.reason, domain=self._simulator.domain, metadata=error.metadata)
         ]
@@ -261,5 +264,5 @@ class SimulatorServer:
             packed = AnyMessage()
             packed.Pack(detail, deterministic=True)
             status.details.append(packed)
-        await context.abort_with_status(to_status(status))
+        await context.abort(code, error.message, ((DETAILS, status.SerializeToString()),))
         raise AssertionError  # abort raises

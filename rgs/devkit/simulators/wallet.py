@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from rgs.adapters.embedded.wallet import EmbeddedWallet, entered_of
-from rgs.adapters.grpc.wallet import DOMAIN, REFUSALS, TRANSACTION_UNKNOWN
+from rgs.adapters.grpc.wallet import DOMAIN, REFUSALS, TRANSACTION_UNKNOWN, WALLET_REFERENCE_MAX
 from rgs.core import errors
 from rgs.core.times import parse_time
 from rgs.devkit.simulators.faults import Call, Fault, Faults
@@ -35,6 +35,7 @@ DOUBLED: Final = "7"
 UNKNOWN: Final = "unknown"
 EXPIRED: Final = "expired"
 _ROUND_MINOR: Final = 100
+_STANDING: Final = (TransactionStatus.ACCEPTED, TransactionStatus.DUPLICATE)
 
 _PURPOSES: Final = {pb.TransferPurpose.Value(f"TRANSFER_PURPOSE_{one.name}"): one for one in TransferPurpose}
 _REASON_OF: Final[tuple[tuple[type[errors.RgsError], str], ...]] = (
@@ -61,6 +62,8 @@ class SimulatedWallet(Simulator):
         self._currency = currency
         self._skewed: dict[str, int] = {}
         """Transaction id -> by how much the entered amount differs from the requested one."""
+        self._spent: dict[str, str] = {}
+        """Free bet -> the transaction id of its first debit, whatever has become of it."""
         super().__init__(path, faults)
 
     def _open(self) -> None:
@@ -69,6 +72,7 @@ class SimulatedWallet(Simulator):
 
     def _forget(self) -> None:
         self._skewed.clear()
+        self._spent.clear()
 
     async def close(self) -> None:
         await self._book.close()
@@ -122,6 +126,13 @@ class SimulatedWallet(Simulator):
             is_uncovered = balance.balance_minor < transfer.amount_minor <= AMOUNT_MINOR_MAX
             if is_uncovered and self._commit_if_due(call, Fault.NOT_FINAL, transfer):  # no entry: it may succeed later
                 raise WireError("INSUFFICIENT_FUNDS", "the account does not cover the debit")
+        if transfer.free_bet:
+            first = self._spent.setdefault(transfer.free_bet, transfer.transaction_id)
+            if first != transfer.transaction_id and self._commit_if_due(call, Fault.FREE_BET_SPENT, transfer):
+                raise WireError("FREE_BET_UNKNOWN", "this free bet was used before")
+            if known is None and Fault.FREE_BET_TWICE in call.faults and await self._stands(transfer):
+                self.faults.commit(call, Fault.FREE_BET_TWICE, transfer.transaction_id)
+                return await self._again(self._book.debit, requested)
         if undone is None and self._doubles(call, known, requested, "debit"):
             return await self._again(self._book.debit, requested)
         try:
@@ -170,7 +181,7 @@ class SimulatedWallet(Simulator):
         amount_minor = entry.amount_minor - self._skewed.get(request.transaction_id, 0)
         transfer = pb.Transfer(
             transaction_id=request.transaction_id,
-            player=entry.player,
+            player=entry.played_by or entry.player,
             currency=entry.currency,
             amount_minor=amount_minor,
         )
@@ -224,10 +235,23 @@ class SimulatedWallet(Simulator):
 
         return await asyncio.to_thread(poll)
 
+    async def _stands(self, transfer: pb.Transfer) -> bool:
+        """Whether a debit of its free bet stands."""
+
+        def poll() -> bool:
+            with self.store.transaction(self._now_ms()) as book:
+                return book.free_bet_stands(transfer.operator, transfer.free_bet)
+
+        return await asyncio.to_thread(poll)
+
     async def _again(self, move: Callable[..., Any], requested: Transfer) -> Receipt:
-        """Move the money once more, under the doubled id; the answer does not show it."""
+        """Move the money once more, under the doubled id; the answer does not show it.
+
+        The book pays a free bet once, so the second one is another of the campaign.
+        """
         doubled = DOUBLED + requested.transaction_id[1:]
-        receipt: Receipt = await move(replace(requested, transaction_id=doubled))
+        other = f"{requested.free_bet.partition(':')[0]}:{doubled}" if requested.free_bet else ""
+        receipt: Receipt = await move(replace(requested, transaction_id=doubled, free_bet=other))
         return replace(receipt, transaction_id=requested.transaction_id)
 
     def _refuse_retry(self, call: Call, transfer: pb.Transfer, known: WalletEntry | None) -> None:
@@ -251,6 +275,9 @@ class SimulatedWallet(Simulator):
 
     def _receipt(self, transfer: pb.Transfer, receipt: Receipt, call: Call) -> pb.Receipt:
         more = int(self._commit_if_due(call, Fault.WRONG_ECHO, transfer))
+        is_bare = receipt.status in _STANDING and self._commit_if_due(call, Fault.NO_BALANCE, transfer)
+        is_long = self._commit_if_due(call, Fault.LONG_REFERENCE, transfer)
+        reference = receipt.wallet_reference
         time = Timestamp()
         time.FromMilliseconds(self._now_ms())
         return pb.Receipt(
@@ -259,8 +286,8 @@ class SimulatedWallet(Simulator):
             player=transfer.player,
             currency=transfer.currency,
             amount_minor=transfer.amount_minor + more,
-            balance_after_minor=receipt.balance_after_minor,
-            wallet_reference=receipt.wallet_reference,
+            balance_after_minor=None if is_bare else receipt.balance_after_minor,
+            wallet_reference=reference.rjust(WALLET_REFERENCE_MAX + 1, "0") if is_long else reference,
             entry_time=time,
         )
 

@@ -96,7 +96,8 @@ class WalletServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetBalance(self, request, context):
-        """The balance of an account now.
+        """The balance of an account now. Asked for once, when a session in seamless mode is opened; no answer, or a refusal,
+        stops nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -69,7 +69,9 @@ async def test_a_free_bet_is_on_the_account_of_its_campaign(tmp_path: Path) -> N
     receipt = await wallet.debit(free_bet())
     assert (receipt.status, receipt.balance_after_minor) == (TransactionStatus.ACCEPTED, CAMPAIGN_MINOR - 100)
     assert (await wallet.credit(back(amount_minor=40))).balance_after_minor == CAMPAIGN_MINOR - 60
-    assert (await wallet.debit(free_bet(3, player="bert"))).balance_after_minor == CAMPAIGN_MINOR - 160
+    assert (
+        await wallet.debit(free_bet(3, player="bert", free_bet=f"spring:{ulid(702)}"))
+    ).balance_after_minor == CAMPAIGN_MINOR - 160
     assert [(row.kind, row.player, row.amount_minor) for row in store.rows()] == [
         ("opening", "anna", 1000),
         ("opening", "campaign:spring", CAMPAIGN_MINOR),

@@ -194,7 +194,8 @@ async def regulator_path(played: Played, tmp_path: Path) -> Path:
 
 AGAIN = (
     "INSERT OR REPLACE INTO transactions SELECT 6, recorded_time, kind, operator, player, currency, transaction_id,"
-    " amount_minor, transfer_minor, balance_after_minor, reference FROM transactions WHERE entry_no = "
+    " amount_minor, transfer_minor, balance_after_minor, reference, free_bet, played_by FROM transactions"
+    " WHERE entry_no = "
 )
 REPLACED = "INSERT OR REPLACE INTO journal SELECT 7, kind, subject, number, body, entry_hash FROM journal "
 APPEND_ONLY = [
@@ -204,11 +205,11 @@ APPEND_ONLY = [
     ("wallet", AGAIN + "2"),
     ("wallet", AGAIN + "3"),
     ("wallet", AGAIN + "1"),
-    ("wallet", "INSERT INTO transactions VALUES (7, '', 'credit', 'op', 'anna', 'EUR', 'x', 1, 1, 1051, 'r')"),
-    ("wallet", "INSERT INTO transactions VALUES (6, '', 'credit', 'op', 'anna', 'EUR', 'x', 1, 2, 1052, 'r')"),
-    ("wallet", "INSERT INTO transactions VALUES (6, '', 'debit', 'op', 'anna', 'EUR', 'x', 1, 1, 1051, 'r')"),
-    ("wallet", "INSERT INTO transactions VALUES (6, '', 'debit', 'op', 'anna', 'EUR', 'x', -1, 1, 1051, 'r')"),
-    ("wallet", "INSERT INTO transactions VALUES (6, '', 'debit', 'op', 'anna', 'EUR', 'x', 1, -1, NULL, 'r')"),
+    ("wallet", "INSERT INTO transactions VALUES (7, '', 'credit', 'op', 'anna', 'EUR', 'x', 1, 1, 1051, 'r', '', '')"),
+    ("wallet", "INSERT INTO transactions VALUES (6, '', 'credit', 'op', 'anna', 'EUR', 'x', 1, 2, 1052, 'r', '', '')"),
+    ("wallet", "INSERT INTO transactions VALUES (6, '', 'debit', 'op', 'anna', 'EUR', 'x', 1, 1, 1051, 'r', '', '')"),
+    ("wallet", "INSERT INTO transactions VALUES (6, '', 'debit', 'op', 'anna', 'EUR', 'x', -1, 1, 1051, 'r', '', '')"),
+    ("wallet", "INSERT INTO transactions VALUES (6, '', 'debit', 'op', 'anna', 'EUR', 'x', 1, -1, NULL, 'r', '', '')"),
     ("wallet", "UPDATE accounts SET balance_minor = -1"),
     ("regulator", "UPDATE journal SET body = replace(body, '500', '501')"),
     ("regulator", "DELETE FROM journal WHERE entry_no = 6"),
