@@ -1,4 +1,4 @@
-/** A seat at a table over the Watch stream: join, bet, views, a cut, decisions until the result. */
+/** A seat at a table over the Watch stream: join, bet, views, a cut, decisions until the result; what cannot be watched. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect, RoundStatus, type SeatView, type TableView } from "../src/index.js";
@@ -71,5 +71,31 @@ test("a round at a table", async () => {
     watch.close();
     rgs.close();
     proxy.close();
+  }
+});
+
+test("a table and a session that are not there are named, and are asked for anew", async () => {
+  const rgs = connect(connection());
+  const named: string[] = [];
+  let told: (() => void) | undefined;
+  const watch = rgs.tableWatch({
+    onError: ({ reason, metadata }) => {
+      named.push(`${reason} ${metadata["table"] ?? metadata["session_id"] ?? metadata["value"]}`);
+      told?.();
+    },
+  });
+  const unknown = "0".repeat(26);
+  const expected = ["NOT_FOUND no-such-table", `NOT_FOUND ${unknown}`, "INVALID_FIELD No Name"];
+  try {
+    for (let times = 1; times <= 2; times++) {
+      watch.watchTable("no-such-table");
+      watch.watchSession(unknown);
+      watch.watchTable("No Name");
+      while (named.length < expected.length * times) await new Promise<void>((resolve) => (told = resolve));
+    }
+    assert.deepEqual(named, [...expected, ...expected]);
+  } finally {
+    watch.close();
+    rgs.close();
   }
 });

@@ -49,8 +49,8 @@ export class RgsError extends Error {
 }
 
 /**
- * No attempt was answered. The request may have taken effect: send it again later with the same `requestId`, or read
- * the state. Never send it under a new id.
+ * No attempt was answered, or the server failed (INTERNAL). The request may have taken effect: send it again later with
+ * the same `requestId`, or read the state. Never send it under a new id.
  */
 export class OutcomeUnknownError extends RgsError {
   override readonly name: string = "OutcomeUnknownError";
@@ -59,8 +59,8 @@ export class OutcomeUnknownError extends RgsError {
 const UNANSWERED = new Set([Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNKNOWN]);
 /** Of the transport where no reason is given: it broke, or a process was full. */
 const UNANSWERED_BARE = new Set([Code.INTERNAL, Code.RESOURCE_EXHAUSTED]);
-/** The server has the answer and gives it at the next attempt; or a stream ended that was not read. */
-const UNANSWERED_REASONS = new Set(["REQUEST_SEEN", "STREAM_STALLED"]);
+/** The server has the answer and gives it at the next attempt; a stream ended that was not read; the server failed. */
+const UNANSWERED_REASONS = new Set(["REQUEST_SEEN", "STREAM_STALLED", "INTERNAL"]);
 /** Nothing has happened, and the same request is taken after the time that the server names. */
 const LATER_REASONS = new Set(["PARTY_LIMIT", "OPERATION_PENDING"]);
 

@@ -11,6 +11,7 @@ import {
   type PlayResponse,
   PlayService,
   type RoundNotice,
+  type SessionUpdate,
   type StartRoundRequestSchema,
   type StartRoundResponse,
 } from "../build/rgs/v1/play_pb.js";
@@ -22,7 +23,12 @@ import { RequestStream } from "./stream.js";
 export interface PlayListener {
   /** A round of a session that this stream plays was paused, resumed or ended without the player. */
   readonly onNotice?: (notice: RoundNotice) => void;
-  /** The stream has ended, and repeats did not help. The next request opens another. */
+  /** A session that this stream has played, after somebody else has changed it. It is whole. */
+  readonly onUpdate?: (update: SessionUpdate) => void;
+  /**
+   * The stream has ended, and repeats did not help: the next request opens another. Or a session is not followed any
+   * more, which `metadata.session_id` names.
+   */
   readonly onError?: (error: RgsError) => void;
 }
 
@@ -43,9 +49,16 @@ export class PlayStream {
         open: () => openDuplex(PlayService.method.play, next()) as unknown as ClientDuplexStream<PlayRequest, PlayResponse>,
         greetings: () => [],
         take: ({ response }) => {
-          if (response.case !== "notice") return false;
-          listener.onNotice?.(response.value);
-          return true;
+          switch (response.case) {
+            case "notice":
+              listener.onNotice?.(response.value);
+              return true;
+            case "update":
+              listener.onUpdate?.(response.value);
+              return true;
+            default:
+              return false;
+          }
         },
         requestIdOf: ({ requestId }) => requestId,
         errorIn: ({ requestId, response }) =>

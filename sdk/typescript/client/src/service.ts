@@ -35,7 +35,8 @@ export interface Intent {
 export interface Settings {
   /**
    * Called with each request that changes something, before its first attempt. Store it here: if it throws, nothing is
-   * sent. It is not called again for repeats.
+   * sent. It is not called again for the client's own repeats, but for a stored request that you send again: accept an id
+   * that you have.
    */
   readonly beforeSend?: (intent: Intent) => void | Promise<void>;
   /** Called before each repeat, for logs and counters. */

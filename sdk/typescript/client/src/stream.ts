@@ -1,6 +1,7 @@
 /**
- * A bidirectional stream with requests and answers on it. Answers find their request by its id. When the stream ends,
- * another is opened, and what was not answered is sent again, in its order and with its ids.
+ * A bidirectional stream with requests and answers on it. Answers find their request by its id. When the stream ends
+ * while something waits or is watched, another is opened, and what was not answered is sent again, in its order and with
+ * its ids. Otherwise the next request opens another.
  */
 import { type ClientDuplexStream, status as Code } from "@grpc/grpc-js";
 import { errorMadeHere, errorOfCall, OutcomeUnknownError, RgsError } from "./errors.js";
@@ -140,14 +141,16 @@ export class RequestStream<Request, Response> {
       if (pauseBefore(one.attempt, error, this.policy) === undefined) this.fail(one, error);
       else this.hooks.onRepeat(one.requestId, error);
     }
-    if (this.waiting.length === 0 && this.hooks.greetings().length === 0) return; // the next request opens another
-    const pause = pauseBefore(this.failures + 1, error, this.policy);
-    if (pause === undefined) {
-      this.failAll(error);
-      this.hooks.onError(error);
-    } else {
+    const isWanted = this.waiting.length > 0 || this.hooks.greetings().length > 0;
+    const pause = isWanted ? pauseBefore(this.failures + 1, error, this.policy) : undefined;
+    if (pause !== undefined) {
       void this.reconnect(pause);
+      return;
     }
+    this.failures = 0; // whatever opens the next one has all its attempts
+    if (!isWanted) return;
+    this.failAll(error);
+    this.hooks.onError(error);
   }
 
   private async reconnect(pause: number): Promise<void> {

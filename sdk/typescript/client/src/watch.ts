@@ -32,7 +32,10 @@ export interface WatchListener {
   readonly onTable?: (view: TableView) => void;
   readonly onSeat?: (view: SeatView) => void;
   readonly onLine?: (line: ChatLine) => void;
-  /** The server refuses to show something, or the stream has ended and repeats did not help. */
+  /**
+   * The server does not show something, or not any more: `metadata.table` or `metadata.session_id` names it, and it is
+   * watched no more. Or the stream has ended, and repeats did not help. Watch anew, after a pause.
+   */
   readonly onError?: (error: RgsError) => void;
 }
 
@@ -44,6 +47,8 @@ export class TableWatch {
   /** Tables that are watched, with the version of their newest view. */
   private readonly tables = new Map<string, bigint>();
   private readonly sessions = new Set<string>();
+  /** Of both those that the server may not know of, since an error came: watching them again tells it. */
+  private readonly doubted = new Set<string>();
 
   constructor(
     next: () => Client,
@@ -53,7 +58,10 @@ export class TableWatch {
     const path = pathOf(TableService.method.watch);
     this.stream = new RequestStream(
       {
-        open: () => openDuplex(TableService.method.watch, next()) as unknown as ClientDuplexStream<WatchRequest, WatchResponse>,
+        open: () => {
+          this.doubted.clear(); // it begins with all of them
+          return openDuplex(TableService.method.watch, next()) as unknown as ClientDuplexStream<WatchRequest, WatchResponse>;
+        },
         greetings: () => [
           ...[...this.tables].map(([table, afterVersion]) => watching({ case: "watchTable", value: { table, afterVersion } })),
           ...[...this.sessions].map((sessionId) => watching({ case: "watchSession", value: { sessionId } })),
@@ -77,7 +85,10 @@ export class TableWatch {
         requestIdOf: ({ requestId }) => requestId,
         errorIn: ({ requestId, response }) =>
           response.case === "error" ? errorOf(response.value, requestId) : undefined,
-        onError: (error) => listener.onError?.(error),
+        onError: (error) => {
+          this.doubt(error);
+          listener.onError?.(error);
+        },
         onRepeat: (requestId, error) => settings.onRepeat?.(path, requestId, error),
       },
       { ...DEFAULT_POLICY, ...settings.policy },
@@ -86,23 +97,25 @@ export class TableWatch {
 
   /** Have the table's views and lines of chat from now on. */
   watchTable(table: string): void {
-    if (this.tables.has(table)) return;
+    if (!this.doubted.delete(table) && this.tables.has(table)) return;
     this.tables.set(table, 0n);
     this.stream.tell(watching({ case: "watchTable", value: { table } }));
   }
 
   leaveTable(table: string): void {
+    this.doubted.delete(table);
     if (this.tables.delete(table)) this.stream.tell(watching({ case: "leaveTable", value: { table } }));
   }
 
   /** Have the views of the session's seat from now on. */
   watchSession(sessionId: string): void {
-    if (this.sessions.has(sessionId)) return;
+    if (!this.doubted.delete(sessionId) && this.sessions.has(sessionId)) return;
     this.sessions.add(sessionId);
     this.stream.tell(watching({ case: "watchSession", value: { sessionId } }));
   }
 
   leaveSession(sessionId: string): void {
+    this.doubted.delete(sessionId);
     if (this.sessions.delete(sessionId)) this.stream.tell(watching({ case: "leaveSession", value: { sessionId } }));
   }
 
@@ -130,6 +143,16 @@ export class TableWatch {
     this.stream.close();
   }
 
+  /** Forget what the error names. One that names nothing is about any of them, or about the whole stream. */
+  private doubt(error: RgsError): void {
+    if (error.requestId !== "") return; // about play
+    const sessionId = named(error, "session_id");
+    const table = named(error, "table");
+    if (sessionId !== undefined) this.sessions.delete(sessionId); // also where it names the session's table
+    else if (table !== undefined) this.tables.delete(table);
+    else for (const one of [...this.tables.keys(), ...this.sessions]) this.doubted.add(one);
+  }
+
   private async ask(name: Play, request: object): Promise<object> {
     const method = TableService.method[name];
     const message = copyOf(method.input as DescMessage, request as Record<string, unknown>);
@@ -138,6 +161,11 @@ export class TableWatch {
     if (response.case !== name) throw errorMadeHere(Code.DATA_LOSS, `the answer is of ${response.case}`, requestId);
     return response.value;
   }
+}
+
+/** The table or session that the server's error is about: by its own name, or as the value of a field that is wrong. */
+function named({ metadata }: RgsError, key: "table" | "session_id"): string | undefined {
+  return metadata[key] ?? (metadata["field"] === key ? metadata["value"] : undefined);
 }
 
 function watching(request: MessageInitShape<typeof WatchRequestSchema>["request"] & object): WatchRequest {

@@ -32,7 +32,7 @@ test("which errors leave the outcome open, and which are repeated", () => {
     [Code.CANCELLED, "", true, true],
     [Code.UNKNOWN, "", true, true],
     [Code.INTERNAL, "", true, true],
-    [Code.INTERNAL, "INTERNAL", false, false],
+    [Code.INTERNAL, "INTERNAL", true, true],
     [Code.RESOURCE_EXHAUSTED, "", true, true],
     [Code.RESOURCE_EXHAUSTED, "STREAM_STALLED", true, true],
     [Code.RESOURCE_EXHAUSTED, "PARTY_LIMIT", false, true],

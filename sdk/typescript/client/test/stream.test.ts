@@ -1,11 +1,11 @@
 /** Requests on a stream that breaks: what is sent again, in which order, how often; answers to their own requests. */
 import assert from "node:assert/strict";
-import { EventEmitter } from "node:events";
 import { test } from "node:test";
 import type { ClientDuplexStream } from "@grpc/grpc-js";
-import { errorMadeHere, errorOf } from "../src/errors.js";
+import { errorOf } from "../src/errors.js";
 import { Code, DEFAULT_POLICY, OutcomeUnknownError, RgsError } from "../src/index.js";
 import { RequestStream } from "../src/stream.js";
+import { FakeCall, opened } from "./fake_call.js";
 import { refusal } from "./refusal.js";
 
 interface Answer {
@@ -14,35 +14,15 @@ interface Answer {
   view?: boolean;
 }
 
-class FakeCall extends EventEmitter {
-  readonly sent: string[] = [];
-  isCancelled = false;
-
-  write(message: string): boolean {
-    this.sent.push(message);
-    return true;
-  }
-
-  end(): void {}
-
-  cancel(): void {
-    this.isCancelled = true;
-  }
-
-  fail(code: Code): void {
-    this.emit("error", errorMadeHere(code, "broken"));
-  }
-}
-
 function made(policy: Partial<typeof DEFAULT_POLICY> = {}) {
-  const calls: FakeCall[] = [];
+  const calls: FakeCall<string>[] = [];
   const greetings: string[] = [];
   const errors: RgsError[] = [];
   const views: Answer[] = [];
   const stream = new RequestStream<string, Answer>(
     {
       open: () => {
-        const call = new FakeCall();
+        const call = new FakeCall<string>();
         calls.push(call);
         return call as unknown as ClientDuplexStream<string, Answer>;
       },
@@ -58,11 +38,7 @@ function made(policy: Partial<typeof DEFAULT_POLICY> = {}) {
     },
     { ...DEFAULT_POLICY, attempts: 3, firstPauseMs: 2, maxPauseMs: 20, ...policy },
   );
-  const opened = async (count: number): Promise<FakeCall> => {
-    while (calls.length < count) await new Promise((resolve) => setTimeout(resolve, 1));
-    return calls[count - 1]!;
-  };
-  return { stream, calls, greetings, errors, views, opened };
+  return { stream, calls, greetings, errors, views, opened: (count: number) => opened(calls, count) };
 }
 
 test("answers find their request by its id, in any order; those without an id in theirs", async () => {
@@ -109,9 +85,10 @@ test("a stream that breaks again and again ends in an open outcome, with the id"
   for (let count = 1; count <= 3; count++) (await opened(count)).fail(Code.UNAVAILABLE);
   await assert.rejects(asked, (error: unknown) => error instanceof OutcomeUnknownError && error.requestId === "a");
   assert.deepEqual(errors, []); // whoever asked was told
-  // The next request opens a stream anew.
+  // The next request opens a stream anew, and has all of its attempts.
   const later = stream.ask("B", "b");
-  (await opened(4)).emit("data", { id: "b" });
+  for (let count = 4; count <= 5; count++) (await opened(count)).fail(Code.UNAVAILABLE);
+  (await opened(6)).emit("data", { id: "b" });
   await later;
 });
 
@@ -122,6 +99,24 @@ test("a watched stream that cannot be opened is given up, and says so", async ()
   for (let count = 1; count <= 3; count++) (await opened(count)).fail(Code.UNAVAILABLE);
   assert.equal(errors.length, 1);
   assert.equal(calls.length, 3);
+  stream.tell("watch"); // anew: it has all its attempts again
+  for (let count = 4; count <= 6; count++) (await opened(count)).fail(Code.UNAVAILABLE);
+  assert.equal(errors.length, 2);
+  assert.equal(calls.length, 6);
+});
+
+test("a stream that breaks while nothing waits is opened by the next request", async () => {
+  const { stream, calls } = made();
+  const asked = stream.ask("A", "a");
+  calls[0]!.emit("data", { id: "a" });
+  await asked;
+  calls[0]!.fail(Code.UNAVAILABLE);
+  await new Promise((resolve) => setTimeout(resolve, 30)); // longer than the longest pause
+  assert.equal(calls.length, 1);
+  const later = stream.ask("B", "b");
+  assert.equal(calls.length, 2);
+  calls[1]!.emit("data", { id: "b" });
+  await later;
 });
 
 test("a refused stream is not opened again", async () => {
