@@ -1,4 +1,6 @@
-"""The packages in TypeScript: what they ship is up to date, they name no registry, and the verifier stands alone."""
+"""The packages in TypeScript: what they ship is up to date, they name no registry, the verifier stands alone, and the
+page lists all services of the client.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ import pytest
 from tools.verifier_data import TARGET, files
 
 ROOT = Path(__file__).resolve().parents[2]
+CLIENT = ROOT / "sdk/typescript/client"
 VERIFIER = ROOT / "sdk/typescript/verifier"
 LINES_MAX = 500
 MADE = {"node_modules", "dist", "build", "var", "__pycache__"}
@@ -69,3 +72,10 @@ def test_a_source_is_short_and_typed(path: Path) -> None:
     text = path.read_text("utf-8")
     assert text.count("\n") <= LINES_MAX
     assert ANY.findall(text) == []
+
+
+def test_the_page_lists_each_service_of_the_client() -> None:
+    made = re.findall(r"^ +(\w+): serviceOf\(", (CLIENT / "src/connect.ts").read_text("utf-8"), re.MULTILINE)
+    row = re.search(r"^\| services \| ([^;]*);", (ROOT / "docs/sdk.md").read_text("utf-8"), re.MULTILINE)
+    assert row is not None
+    assert sorted(re.findall(r"`(?:rgs\.)?(\w+)`", row[1])) == sorted(made)
