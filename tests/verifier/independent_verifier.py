@@ -1582,9 +1582,8 @@ class Verifier:
         last = int(lost["lost"]["last_statement_no"]) if lost else former.numbers.last
         end = int(lost["lost"]["last_draw_no"]) if lost else former.end
         said = int(named["last_statement_no"]), int(named["last_draw_no"])
-        return need(
-            "21 instance", said[0] >= last if end is None else said == (last, end), "the boot before ended otherwise"
-        )
+        agrees = (said[0] >= last and not self.whole) if end is None else said == (last, end)
+        return need("21 instance", agrees, "the boot before ended otherwise, or not at all")
 
 
 def known(book: dict[tuple[str, str, str], SimpleNamespace], named: Body) -> SimpleNamespace | None:

@@ -274,10 +274,15 @@ class Instances:
                 )
 
     def _is_unaccounted(self, instance: ReplayedInstance, earlier: ReplayedInstance) -> bool:
-        """Whether nobody has declared the earlier boot lost. An instance that names no previous boot declares it lost
-        right after its start; in a log that goes on this may not be logged yet.
+        """Whether nobody has declared the earlier boot lost. An instance declares who is lost right after its start; in
+        a log that goes on this may not be logged yet.
         """
-        return earlier.name not in self._lost and not (self._goes_on and instance.numbers.last == 1)
+        return earlier.name not in self._lost and not (self._goes_on and self._has_signed_only_losses(instance))
+
+    def _has_signed_only_losses(self, instance: ReplayedInstance) -> bool:
+        """Whether the instance has signed nothing but its start and who was lost."""
+        losses = sum(lost.statement.body["instance"] == instance.name for lost in self._lost.values())
+        return bool(instance.numbers.last == 1 + losses)
 
     def _verify_previous(
         self, instance: ReplayedInstance, former: ReplayedInstance, previous: dict[str, str]
@@ -288,8 +293,11 @@ class Instances:
         lost = self._lost.get(former.name)
         last_draw_no = former.last_draw_no if lost is None else lost.last_draw_no
         last_statement_no = former.numbers.last if lost is None else lost.last_statement_no
+        if last_draw_no is None and self._scope.is_whole and self._is_unaccounted(instance, former):
+            yield self._boot_failure(instance, f"the previous boot {former.name} has no end, and was not lost")
+            return
         if last_draw_no is None:
-            # A cut export: the end of the former instance is not in the files, only after what they show.
+            # Its end is not in the files, or not in the log yet: only after what they show.
             is_right = int(previous["last_statement_no"]) >= last_statement_no
         else:
             is_right = (int(previous["last_statement_no"]), int(previous["last_draw_no"])) == (

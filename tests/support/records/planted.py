@@ -262,6 +262,7 @@ INSTANCES = (
     Planted("lost twice", "21 instance", partial(two_instances, ends="twice")),
     Planted("ended and lost", "21 instance", partial(two_instances, ends="both")),
     Planted("neither ended nor lost", "22 scope", partial(two_instances, ends="neither")),
+    Planted("named by the next boot, neither ended nor lost", "21 instance", partial(two_instances, ends="neither")),
     Planted(
         "lost by another store",
         "21 instance",

@@ -148,6 +148,22 @@ def test_boots_of_a_log_that_goes_on_may_have_come_no_further_than_their_start(t
     assert case.audit() == 0
 
 
+def test_a_killed_boot_that_nobody_declares_lost_is_named(tmp_path: Path) -> None:
+    """The next boot names more statements of it than the log holds, and goes on without an `instance_lost`."""
+    factory = RecordFactory("killed")
+    first = factory.start("node-1-b1-w0")
+    factory.event(first)
+    named = {**factory.boot(first), "last_statement_no": "90"}
+    second = factory.start("node-1-b2-w0", boot_no=2, previous_boot=named)
+    case = Case(tmp_path, factory)
+    case.publish()
+    assert case.audit() == 0
+    factory.event(second)
+    case.publish()
+    assert case.audit() == 1
+    assert case.checks == {"21 instance"}
+
+
 @pytest.mark.parametrize(("more", "status"), [(0, 0), (1, 1)])
 def test_nothing_knows_a_checkpoint_that_covers_it(tmp_path: Path, more: int, status: int) -> None:
     for kind in ("instance_start", "event"):

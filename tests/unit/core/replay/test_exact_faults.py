@@ -112,6 +112,31 @@ def test_in_a_log_that_goes_on_a_boot_may_have_told_nothing_but_its_start() -> N
     assert goes_on(factory) == []
 
 
+@pytest.mark.parametrize("shown", [2, 90])
+def test_in_a_log_a_boot_before_that_it_names_has_its_end_or_loss_before_the_next_tells_anything_else(
+    shown: int,
+) -> None:
+    """Others that are lost may be told first. `shown` is what the start says that the boot before came to."""
+    factory = RecordFactory("goes on")
+    one, other = factory.start("rgs-1"), factory.start("rgs-2", worker=1)
+    factory.event(one, "LARGE_WIN")
+    named = {**factory.boot(one), "last_statement_no": str(shown)}
+    two = factory.start("rgs-3", boot_no=2, previous_boot=named)
+    assert goes_on(factory) == []
+    factory.lose(two, other)
+    assert goes_on(factory) == []
+    before = list(factory.lines)
+    factory.event(two, "LARGE_WIN")
+    assert goes_on(factory) == ["instance rgs-3: the previous boot rgs-1 has no end, and was not lost"]
+    factory.lines[:] = before
+    two.statement_no -= 1
+    one.statement_no = shown
+    factory.lose(two, one)
+    factory.event(two, "LARGE_WIN")
+    reported = ["instance rgs-1 shows statement 2, and was lost after 90"] * (shown == 90)
+    assert goes_on(factory) == reported
+
+
 # --- orders and sums of a session ---
 
 
