@@ -16,7 +16,7 @@ from rgs.core.errors import FormatError, RgsError
 from rgs.core.replay import KeyBook, Replay, Rulebook
 from rgs.core.statements import KeyRole
 
-FORMAT: Final = "rgs/audit-state/v3"
+FORMAT: Final = "rgs/audit-state/v4"
 _DIGEST_LENGTH: Final = 64
 
 

@@ -644,11 +644,8 @@ class Verifier:
             _, party, finger = subject
             if self.holders.setdefault(finger, party) != party:
                 return
-            life = self.admins[party].get(finger)
-            if code == "CERTIFICATE_ADDED" and life is None:
-                self.admins[party][finger] = [body["time"], "9"]
-            elif code == "CERTIFICATE_REMOVED" and life and life[1] == "9":
-                life[1] = body["time"]
+            life, place = self.admins[party].setdefault(finger, ["~", "~"]), int(code == "CERTIFICATE_REMOVED")
+            life[place] = body["time"] if life[place] == "~" else life[place]
 
     def private(self, reported: SimpleNamespace) -> None:
         if reported.private:
@@ -1255,12 +1252,7 @@ class Verifier:
             proposed = (one["party"], void["reason"], one["time"])
             requested = {(*proposed, ""), (*proposed, sid)} & set(self.proposed[body["round_id"]])
             need("19 void", requested, "not proposed")
-            unseen = [
-                (approval["party"], approval["time"], body["round_id"])
-                for approval in (one, two)
-                if not self.is_admin(approval["party"], approval["time"])
-            ]
-            self.approvals += unseen
+            self.approvals += [(each["party"], each["time"], body["round_id"]) for each in (one, two)]
 
     # --- rounds of tables (formats 4, 5, 10; verify 3, A table) ---
 

@@ -32,9 +32,11 @@ class Malfunction:
 
 @dataclass(slots=True)
 class AdminCertificate:
-    """The life of one certificate of an admin; `until` is empty while it is allowed."""
+    """The life of one certificate of an admin: its first addition and its first removal, each empty if none is told.
+    The files may tell them in any order.
+    """
 
-    since: str
+    since: str = ""
     until: str = ""
 
 
@@ -51,8 +53,8 @@ class Voids:
         """Party -> fingerprint -> life."""
         self._parties: dict[str, str] = {}
         """Fingerprint -> party: one certificate cannot stand for two admins."""
-        self._unproved: list[tuple[str, str, VerificationError]] = []
-        """Approvals (party, time) without an event before them, each with its error if no event comes."""
+        self._approvals: list[tuple[str, str, VerificationError]] = []
+        """Approvals (party, time), each with its error if the files do not show that an admin gave it."""
 
     def take(self, statement: Statement) -> None:
         """Take an event."""
@@ -80,12 +82,12 @@ class Voids:
         _, party, fingerprint = words
         if self._parties.setdefault(fingerprint, party) != party:
             return
-        lives = self._admins.setdefault(party, {})
+        life = self._admins.setdefault(party, {}).setdefault(fingerprint, AdminCertificate())
+        # A recovery reports a certificate again: the first report counts.
         if body["code"] == "CERTIFICATE_ADDED":
-            # A recovery reports a certificate again: the first report counts.
-            lives.setdefault(fingerprint, AdminCertificate(body["time"]))
-        elif fingerprint in lives:
-            lives[fingerprint].until = lives[fingerprint].until or body["time"]
+            life.since = life.since or body["time"]
+        else:
+            life.until = life.until or body["time"]
 
     def verify(self, statement: Statement, opened: str, *, is_whole: bool) -> None:
         """Check 19 of a void whose final is right: the events behind it. `opened` is the time of its opening."""
@@ -120,13 +122,12 @@ class Voids:
     def _note_approvals(self, statement: Statement) -> None:
         for approval in statement.body["void"]["approvals"]:
             party, time = approval["party"], approval["time"]
-            if not self._is_admin(party, time):
-                error = statement.failure(VOID, f"no event shows that {party} was an admin at {time}")
-                self._unproved.append((party, time, error))
+            error = statement.failure(VOID, f"no event shows that {party} was an admin at {time}")
+            self._approvals.append((party, time, error))
 
     def _is_admin(self, party: str, time: str) -> bool:
         return any(
-            life.since <= time and not (life.until and life.until < time)
+            life.since and life.since <= time and not (life.until and life.until < time)
             for life in self._admins.get(party, {}).values()
         )
 
@@ -135,11 +136,11 @@ class Voids:
         admins = self._admins.items()
         return {
             "admins": {party: {print_: asdict(life) for print_, life in lives.items()} for party, lives in admins},
+            "approvals": [(party, time, error.message, error.metadata) for party, time, error in self._approvals],
             "malfunctions": {hash_: asdict(malfunction) for hash_, malfunction in self._malfunctions.items()},
             "parties": self._parties,
             "paused": self._paused,
             "proposals": self._proposals,
-            "unproved": [(party, time, error.message, error.metadata) for party, time, error in self._unproved],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -150,9 +151,9 @@ class Voids:
         self._parties, self._paused = dict(state["parties"]), dict(state["paused"])
         for round_id, proposals in state["proposals"].items():
             self._proposals[round_id] = [(session, who, reason, time) for session, who, reason, time in proposals]
-        for party, time, message, metadata in state["unproved"]:
-            self._unproved.append((party, time, VerificationError(message, **metadata)))
+        for party, time, message, metadata in state["approvals"]:
+            self._approvals.append((party, time, VerificationError(message, **metadata)))
 
     def finish(self) -> Iterator[VerificationError]:
         """The approvals of parties that were no admins."""
-        return (error for party, time, error in self._unproved if not self._is_admin(party, time))
+        return (error for party, time, error in self._approvals if not self._is_admin(party, time))

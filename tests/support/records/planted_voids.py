@@ -103,6 +103,22 @@ def removed_admin(*, is_removed_first: bool = True) -> RecordFactory:
     return ended(factory, one, player)
 
 
+def removed_in_disorder(*, is_removed_first: bool) -> RecordFactory:
+    """The second admin's certificate was removed before he approved. The removal stands before the addition, or behind
+    the void.
+    """
+    factory, one, player = begun()
+    removed = factory.now()
+    remove = partial(factory.event, one, "CERTIFICATE_REMOVED", subject=f"admin admin-2 {2:064x}", time=removed)
+    if is_removed_first:
+        remove()
+    factory.deal(one, [player], {"ante": 100})
+    factory.void(one, player)
+    if not is_removed_first:
+        remove()
+    return ended(factory, one, player)
+
+
 def reported_by_another() -> RecordFactory:
     """Another instance tells the malfunction; `events_last` puts what it signs behind the void."""
     factory, one, player = begun()
@@ -218,6 +234,8 @@ VOIDS = (
     Planted("decided while the round was paused", "19 void", decided_while_paused),
     Planted("malfunction of the round before", "19 void", another_rounds),
     Planted("approved by an admin who was removed", "19 void", removed_admin),
+    Planted("removal told before the addition", "19 void", partial(removed_in_disorder, is_removed_first=True)),
+    Planted("removal told behind the void", "19 void", partial(removed_in_disorder, is_removed_first=False)),
     Planted("malfunction told behind the void", "19 void", reported_by_another, events_last),
 )
 """Faults of voids."""

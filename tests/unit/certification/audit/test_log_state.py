@@ -51,7 +51,9 @@ def test_a_state_is_read_back_as_it_was(case: Case) -> None:
         document = parse_state(file_of({"replay": format_replay(replay, book)}))["replay"]
         seen = document["state"]
         assert kept(parse_replay(document, KeyBook(keys), Rulebook())) == kept(replay)
-    assert all(seen["voids"][name] for name in ("admins", "malfunctions", "parties", "paused", "proposals"))
+    assert all(
+        seen["voids"][name] for name in ("admins", "approvals", "malfunctions", "parties", "paused", "proposals")
+    )
     assert seen["instances"]["lost"]
     assert seen["deals"]["failed"]
     assert seen["deals"]["deals"]
