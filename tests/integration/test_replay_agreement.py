@@ -13,7 +13,15 @@ from tests.support.records.betting import bet_by_bet
 from tests.support.records.factory import RecordFactory, join
 from tests.support.records.granted import free_bets
 from tests.support.records.lies import Planted
-from tests.support.records.lying import limits, played, two_folds, two_rounds, void_and_round, void_factory
+from tests.support.records.lying import (
+    limits,
+    named_by_an_ended_root,
+    played,
+    two_folds,
+    two_rounds,
+    void_and_round,
+    void_factory,
+)
 from tests.support.records.planted import PLANTED
 from tests.support.records.planted_demo import second_versions
 from tests.support.records.planted_ids import boots, clock_set_back, seats, turned, turned_after_set_back, two_bettors
@@ -110,6 +118,14 @@ def test_they_agree_on_a_bundle_whose_root_is_revoked(size: str | None, verifier
     assert ours == theirs
     assert ours[0] == 1
     assert ours[1].startswith("0 rounds verified")
+
+
+def test_they_agree_that_an_ended_root_names_no_further_key(verifiers: Verifiers) -> None:
+    """The bundle is refused as a whole."""
+    factory = named_by_an_ended_root()
+    ours, theirs = verifiers.verdicts(factory.export(), factory)
+    assert ours == theirs
+    assert ours == (1, "0 rounds verified, 0 failed, UNANCHORED")
 
 
 WITHIN = [

@@ -31,6 +31,7 @@ from tests.support.records.cutting import cut_session, sessions_of
 from tests.support.records.factory import RecordFactory, join
 from tests.support.records.granted import free_bets
 from tests.support.records.lies import Planted, lie_at, put
+from tests.support.records.lying import named_by_an_ended_root
 from tests.support.records.planted import PLANTED
 from tests.support.records.planted_ids import clock_set_back, turned, turned_after_set_back
 from tests.support.records.planted_tables import PLANTED_AT_TABLES
@@ -190,6 +191,12 @@ def test_they_agree_on_a_planted_fault_at_a_table(planted: Planted, agree: Agree
     factory = planted.build()
     verdict = agree(planted.exporting(factory), factory.keys(), factory.root.keyid)
     assert planted.check in {check for check, _ in verdict["failures"]}
+
+
+def test_they_agree_that_an_ended_root_names_no_further_key(agree: Agree) -> None:
+    factory = named_by_an_ended_root()
+    verdict = agree(factory.export(), factory.keys(), factory.root.keyid)
+    assert verdict["failures"] == [("3 key", "keys")]
 
 
 @pytest.mark.parametrize("build", HONEST.values(), ids=HONEST)

@@ -263,7 +263,7 @@ SHARD = "[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*/[1-9][0-9]{3}h[12]"
 class Keys:
     def __init__(self, bundle: bytes) -> None:
         self.known: dict[str, SimpleNamespace] = {}
-        self.ends: dict[str, Body] = {}
+        self.ends: dict[str, list[Body]] = defaultdict(list)
         self.revoked, self.statements, self.newest, self.root = set(), set(), "", ""  # type: ignore[var-annotated]
         head, foot = b'{"format":"rgs/keys/v1","statements":[\n', b"\n]}\n"
         need(
@@ -290,7 +290,7 @@ class Keys:
             self.add("node", body, body["node"], self.newest)
         elif kind == "key_end":
             need("3 key", ("instance" in body) == ("last_statement_no" in body), "half an end")
-            self.ends[body["key"]] = body
+            self.ends[body["key"]].append(body)
         else:
             # A position is of use to who reads the log: in an export all that the key signed is refused.
             need("3 key", ("origin" in body) == ("size" in body), "half a position")
@@ -310,14 +310,15 @@ class Keys:
         if key is None:  # the first root, in the bundle's first statement
             return
         need("3 key", body["time"] >= key.since, "dated before its key")
-        end = self.ends.get(keyid)
-        if end and key.role == "instance" and "instance" in end:
-            need("3 key", body["instance"] == end["instance"], "ended")
-        elif end:
-            need("3 key", body["time"] <= end["time"], "ended")
-        for last in (end, self.ends.get(key.above) if key.role == "instance" else None):
-            if last and "statement_no" in body and body["instance"] == last.get("instance"):
-                need("3 key", int(body["statement_no"]) <= int(last["last_statement_no"]), "ended")
+        ends = self.ends[keyid]
+        for end in ends:
+            if key.role == "instance" and "instance" in end:
+                need("3 key", body["instance"] == end["instance"], "ended")
+            else:
+                need("3 key", body["time"] <= end["time"], "ended")
+        for end in (*ends, *(self.ends[key.above] if key.role == "instance" else ())):
+            if "statement_no" in body and body["instance"] == end.get("instance"):
+                need("3 key", int(body["statement_no"]) <= int(end["last_statement_no"]), "ended")
 
     def read(self, line: bytes) -> SimpleNamespace:
         """Checks 1 to 4."""

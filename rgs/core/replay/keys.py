@@ -72,7 +72,8 @@ class KeyBook:
         the log, for statements under a revoked key that are read with their place.
         """
         self._keys: dict[str, SigningKey] = {}
-        self._ends: dict[str, KeyEnd] = {}
+        self._ends: dict[str, list[KeyEnd]] = {}
+        """Each of several ends of a key applies."""
         self._revoked = Revocations(witnessed)
         self._statements: dict[bytes, int] = {}
         self._newest_root = ""
@@ -104,7 +105,7 @@ class KeyBook:
         elif kind.name == "node_key":
             self._add_key(body, KeyRole.NODE, body["node"], development=body["development"])
         elif kind.name == "key_end":
-            self._ends[body["key"]] = _key_end(body)
+            self._ends.setdefault(body["key"], []).append(_key_end(body))
         elif kind.name == "revocation":
             self._revoked.add(body)
         else:
@@ -151,8 +152,7 @@ class KeyBook:
             + (f"counts below entry {body['size']} of {body['origin']}" if "origin" in body else "counts for nothing")
             for body in self._revoked.of(keyid)
         ]
-        if keyid in self._ends:
-            states.append(f"ended {self._ends[keyid].time}")
+        states += [f"ended {end.time}" for end in self._ends.get(keyid, ())]
         return "; ".join(states) or "in force"
 
     # --- the path ---
@@ -218,17 +218,16 @@ class KeyBook:
         if not self._ends:
             return
         is_of_instance = key.role is KeyRole.INSTANCE
-        end = self._ends.get(keyid)
-        if end is not None:
+        for end in self._ends.get(keyid, ()):
             if is_of_instance and end.instance is not None:
                 if body["instance"] != end.instance:
                     raise KEY.failure(f"key {keyid} ended as that of {end.instance}")
             elif body["time"] > end.time:
                 raise KEY.failure(f"key {keyid} ended at {end.time}")
         for above in (keyid, key.parent) if is_of_instance else (keyid,):
-            end = self._ends.get(above)
-            if end is not None and "statement_no" in body and body["instance"] == end.instance:
-                _verify_number(above, end, body)
+            for end in self._ends.get(above, ()):
+                if "statement_no" in body and body["instance"] == end.instance:
+                    _verify_number(above, end, body)
 
 
 def _verify_number(keyid: str, end: KeyEnd, body: dict[str, Any]) -> None:

@@ -394,3 +394,22 @@ def key_gone(kind: str, of: str, **more: str) -> RecordFactory:
     key = {"root": factory.root.keyid, "node": factory.nodes["node-1"].keyid, "instance": instance}[of]
     factory.key_statement(factory.root, kind, {"key": key, "reason": "GONE", **more})
     return factory
+
+
+def ended_twice(of: str, *numbers: str) -> RecordFactory:
+    """`small_factory`, and a key of it that ended with each of these statements, if one believes its root."""
+    factory = small_factory()
+    instance = factory.lines[1].split(b'"keyid":"')[1][:64].decode()
+    key = {"node": factory.nodes["node-1"].keyid, "instance": instance}[of]
+    for number in numbers:
+        body = {"key": key, "reason": "GONE", "instance": "rgs-1", "last_statement_no": number}
+        factory.key_statement(factory.root, "key_end", body)
+    return factory
+
+
+def named_by_an_ended_root() -> RecordFactory:
+    """`small_factory`, and a further node key that its root names behind its own end."""
+    factory = small_factory()
+    factory.key_statement(factory.root, "key_end", {"key": factory.root.keyid, "reason": "RETIRED"})
+    factory.node("node-2")
+    return factory

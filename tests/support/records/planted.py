@@ -17,6 +17,7 @@ from tests.support.records.lies import KEYED, SMALL, Planted, add, drop, lie_at,
 from tests.support.records.lying import (
     NOBODY,
     both_bets,
+    ended_twice,
     key_gone,
     key_twice,
     limits,
@@ -334,6 +335,13 @@ KEYS = (
         "instance key ended before",
         "3 key",
         partial(key_gone, "key_end", "instance", instance="rgs-1", last_statement_no="5"),
+    ),
+    Planted("instance key ended twice, the second time later", "3 key", partial(ended_twice, "instance", "5", "8")),
+    Planted("node key ended twice, the second time later", "3 key", partial(ended_twice, "node", "7", "8")),
+    Planted(
+        "instance key ended as that of another",
+        "3 key",
+        partial(key_gone, "key_end", "instance", instance="rgs-9", last_statement_no="8"),
     ),
     Planted(
         "payload type unknown", "3 key", partial(sealed, "round_final", lambda _, payload: ("application/x", payload))

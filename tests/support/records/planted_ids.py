@@ -223,6 +223,14 @@ def clock_set_back(*, is_reported: bool = True) -> RecordFactory:
     return ended(factory, one, player)
 
 
+def reported_too_early() -> RecordFactory:
+    """The event that tells of the clock set back is dated by the clock as it is now, before the start."""
+    factory, one, player = begun()
+    factory.event(one, "TIME_JUMP", subject="clock", after="-86400000 ms", time=EARLY)
+    factory.play(one, player, {"ante": 100}, ["play_4x"])
+    return ended(factory, one, player)
+
+
 def turned_after_set_back() -> RecordFactory:
     """The process of `clock_set_back` under another key: the next boot is dated before the first one."""
     factory = RecordFactory("clock")
@@ -242,6 +250,7 @@ def turned_after_set_back() -> RecordFactory:
 TIMES = (
     Planted("statement dated before a boot that follows a stop", "3 key", partial(turned, "SHUTDOWN")),
     Planted("clock set back, and nobody told", "3 key", partial(clock_set_back, is_reported=False)),
+    Planted("clock set back, told too early", "3 key", reported_too_early),
     Planted(
         "start dated before its node key",
         "3 key",

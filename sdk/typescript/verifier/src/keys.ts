@@ -101,6 +101,7 @@ export class KeyBook {
     const isSigned = await verifySignature(newest.publicKey, envelope.signed, envelope.signature);
     demand(isSigned, 3, `the signature of a ${kind.name} of the key bundle does not verify`);
     demand(statement.time >= newest.time, 3, `${kind.name} is dated before the root key that signs it`);
+    this.checkEnds(statement, newest);
     (this.bundle as Statement[]).push(statement);
     this.inBundle.set(statement.hash, statement);
     if (kind.name === "key_end") this.takeEnd(statement);
@@ -155,9 +156,9 @@ export class KeyBook {
     const statement = readStatement(envelope, kind);
     this.checkHolder(statement, key);
     this.checkEnds(statement, key);
-    if (kind.name === "event" && text(statement.body, "code") === "TIME_JUMP") this.jumped.add(key.name);
     const earliest = this.earliest(key);
     demand(statement.time >= earliest, 3, `${kind.name} is dated before the statement that names its key`);
+    if (kind.name === "event" && text(statement.body, "code") === "TIME_JUMP") this.jumped.add(key.name);
     if (kind.name === "instance_end") this.ended.set(key.name, text(statement.body, "reason"));
     return statement;
   }
@@ -189,6 +190,7 @@ export class KeyBook {
     for (const end of this.ends.get(key.keyid) ?? []) {
       const onlyNumber = key.role === "instance" && end.instance !== "";
       demand(onlyNumber || time <= end.time, 3, `${kind.name} is dated after the end of its key`);
+      demand(!onlyNumber || end.instance === key.name, 3, `the key of ${key.name} ended as that of ${end.instance}`);
       demand(!isBehind(end), 3, `${kind.name} is numbered above the last statement before its key's end`);
     }
     if (key.role !== "instance" || !key.above) return;
