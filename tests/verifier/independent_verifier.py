@@ -825,6 +825,7 @@ class Verifier:
             self.passes("", getattr(self, kind), chain, body)
             if reported.readable and kind != "session_close":
                 self.passes("", self.ids, chain, reported, first)
+        chain.bets = False if chain.bets is None and reported.kind in PLAYABLE - {"round_opening"} else chain.bets
         chain.kind, chain.head, chain.time = kind, reported.hash, body["time"]
         if kind == "session_close" and chain.numbers.end_is_wrong(True, self.of("session_id", body)):
             self.emit(FaultError("22 scope", "more was promised"))
@@ -898,7 +899,7 @@ class Verifier:
             need("23 ids", not any(outside), "an id with play money")
             need("23 ids", why == ("" if kind == "session_open" else "PLAY_MONEY"), "reason")
             return
-        need("23 ids", kind == "session_open" or not why, "a reason with real money")
+        need("23 ids", why != "PLAY_MONEY" if kind == "session_open" else not why, "a reason with real money")
         if kind == "session_open":
             rules, named = known(RULESETS, body["ruleset"]), block.get("regulator_session_id", "")
             table = body.get("table", "") if not rules or rules.at_table else ""

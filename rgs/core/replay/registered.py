@@ -63,6 +63,8 @@ class Registered:
             table = "" if is_solo else body.get("table", "")
             if is_demo:
                 return _verify_play_money(statement, block, reason="")
+            if block.get("reason") == PLAY_MONEY:
+                raise statement.failure(IDS, f"reason {PLAY_MONEY} in a session that is not played with play money")
             return self._session(statement, block, table, is_required=is_required)
         if is_demo or (is_demo is None and block.get("reason") == PLAY_MONEY):
             chain.is_demo = True

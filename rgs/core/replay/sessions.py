@@ -29,7 +29,9 @@ from rgs.core.statements import LINK_ZERO, UnhandledKindError
 
 COVERED_MINOR: Final = 10**18
 """More than any amount of a statement, which has at most 18 digits: what a round may cost where the wallet decides."""
-_PLAYABLE: Final = frozenset({"purchase", "free_bet", "round_opening", "seat_opening", "participation_end"})
+_OF_PARTICIPATION: Final = frozenset({"purchase", "free_bet", "seat_opening", "participation_end"})
+"""Links that no seamless session has."""
+_PLAYABLE: Final = _OF_PARTICIPATION | {"round_opening"}
 
 FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"session_open"}),
@@ -166,6 +168,8 @@ class Chain:
         self.kind, self.head, self.time = statement.kind.name, statement.hash, body["time"]
         if self.free_bet is not None and not self._is_of_free_bet(body):
             self.free_bet = None
+        if self.kind in _OF_PARTICIPATION and self.is_seamless is None:
+            self.is_seamless = False
         match self.kind:
             case "round_opening":
                 self.round_no, self.balance_minor = int(body["round_no"]), int(body["balance_after_minor"])

@@ -66,6 +66,7 @@ _FAULTS: tuple[tuple[str, str, str, int, Change], ...] = (
     ("play money bought at the wallet", "23 ids", "purchase block", 2, _money),
     ("play money bought without a reason", "23 ids", "purchase block", 2, drop("reason")),
     ("play money paid out at the wallet", "23 ids", "participation_end block", 2, _money),
+    ("money in a session opened for play money", "23 ids", _BLOCK, 1, put("reason", value="PLAY_MONEY")),
     ("money bought as play money", "23 ids", "purchase block", 1, put("reason", value="PLAY_MONEY")),
     ("demo counted as real", "23 ids", _OPEN, 2, drop("mode")),
     ("real counted as demo", "23 ids", _OPEN, 3, put("mode", value="demo")),

@@ -37,7 +37,10 @@ export class Ids {
     if (!block) return;
     if (kind.name === "session_open") {
       if (session.isDemo) demandPlayMoney(block, "");
-      else this.session(body, session, block, requires);
+      else {
+        demand(textOr(block, "reason") !== PLAY_MONEY, 23, "the reason PLAY_MONEY in a session that is not played with it");
+        this.session(body, session, block, requires);
+      }
       return;
     }
     const reason = textOr(block, "reason");

@@ -10,7 +10,9 @@ import type { BetLimit, Session, Sums } from "./state.js";
 
 export const ZEROS = "0".repeat(64);
 
-const PLAYABLE = ["purchase", "free_bet", "round_opening", "seat_opening", "participation_end"];
+/** Links that no seamless session has. */
+const OF_PARTICIPATION = ["purchase", "free_bet", "seat_opening", "participation_end"];
+const PLAYABLE = [...OF_PARTICIPATION, "round_opening"];
 const PARTICIPATION: { readonly [after: string]: readonly string[] } = {
   "": ["session_open"],
   session_open: ["purchase", "session_close"],
@@ -81,6 +83,7 @@ export class Sessions {
     const { stage: before, hash: previous, time: earlier } = session;
     if (no !== last + 1n) this.forget(session, statement);
     else if (no === 1n) Object.assign(session.sums, zeroSums());
+    if (OF_PARTICIPATION.includes(kind.name)) session.isSeamless ??= false;
     if (kind.name !== "free_bet" && !isOpening(kind.name)) keepPaid(session, textOr(body, "round_id"));
     const stage = stageOf(kind.name, session, body);
     const { unseenRound: unseenRoundBefore } = session;
@@ -187,7 +190,7 @@ export class Sessions {
     demand(!law || bought <= cap, 8, `purchases of ${bought} are above the cap of ${cap}`);
     demand(was.balance === null || before === was.balance, 18, `balance ${before} before, the links leave ${was.balance ?? 0n}`);
     demand(after === before + amount, 18, `${before} + ${amount} is not ${after}`);
-    demand(was.bought === null || bought === was.bought + amount, 18, `${bought} bought is not the sum of the purchases`);
+    demand(bought >= amount && (was.bought === null || bought === was.bought + amount), 18, `${bought} bought is not the sum of the purchases`);
   }
 
   end({ body }: Statement, session: Session): void {
