@@ -551,7 +551,7 @@ class Verifier:
     """Line by line, then `finish`."""
 
     def __init__(self, keys: Keys) -> None:
-        self.keys, self.whole = keys, True
+        self.keys, self.whole, self.begun = keys, True, False
         self.ranges: dict[str, dict[str, list[tuple[int, int]]]] = {"instance": {}, "session_id": {}}
         self.instances: dict[str, SimpleNamespace] = {}
         self.sessions: dict[str, SimpleNamespace] = {}
@@ -604,6 +604,7 @@ class Verifier:
         if "statement_no" not in body or (kind == "instance_start" and not self.passes("", self.start, reported)):
             return None
         instance = self.instances[name]
+        self.begun = self.begun or kind != "instance_start"
         self.passes(round_id, self.number, instance, body)
         if kind != "instance_start" and not self.whole:
             self.passes(round_id, self.within, body)
@@ -654,12 +655,17 @@ class Verifier:
             need("5 private", sha(b"rgs/private/v1\0", salt, block).hex() == reported.body.get("private"), "hash")
 
     def scope(self, body: Body) -> None:
+        need("22 scope", not self.whole or not self.begun, "the first scope behind numbered statements")
         self.whole = False
         for key, rows in (("instance", body["instances"]), ("session_id", body["sessions"])):
             for row in rows:
-                ranges, first, last = self.ranges[key].setdefault(row[key], []), int(row["first"]), int(row["last"])
+                ranges, first, last = self.of(key, row), int(row["first"]), int(row["last"])
                 need("22 scope", first <= last and (not ranges or first > ranges[-1][1]), "range")
-                ranges.append((first, last))
+                shown = (self.instances if key == "instance" else self.sessions).get(row[key])
+                since = max(first, 2) if key == "instance" else first
+                over = shown and (shown.numbers.last >= since or getattr(shown, "kind", "") == "session_close")
+                need("22 scope", not over, "behind what it names")
+                self.ranges[key][row[key]] = [*ranges, (first, last)]
 
     def of(self, key: str, body: Body) -> list[tuple[int, int]]:
         return self.ranges[key].get(body.get(key, ""), [])

@@ -84,6 +84,13 @@ class Instances:
         """Whether another instance has declared it lost."""
         return instance.name in self._lost
 
+    def shows(self, name: str, first: int) -> bool:
+        """Whether a statement of an instance with this number or a later one was read, besides its start, which stands
+        in all files.
+        """
+        instance = self._known.get(name)
+        return instance is not None and instance.numbers.last >= max(first, 2)
+
     def is_repeated_start(self, statement: Statement) -> bool:
         """Whether this is the same instance_start again, as the parts of a cut export each begin with it."""
         known = self._known.get(statement.body["instance"])

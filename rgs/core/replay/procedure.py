@@ -244,6 +244,7 @@ class Replay:
             return
         if kind.name == "instance_start" and not self._passes(self._start_instance, statement):
             return
+        self._scope.has_begun |= not self._goes_on and kind.name != "instance_start"  # no scope counts in a log
         # (6) The order of the instance, (22) and of the cut.
         self._passes(self._instances.verify_number, statement)
         if not self._scope.is_whole and kind.name != "instance_start" and not self._scope.names(body):
@@ -294,9 +295,14 @@ class Replay:
 
     def _widen(self, statement: Statement) -> None:
         try:
-            self._scope.add(statement.body)
+            self._scope.add(statement.body, self._instances.shows, self._shows_session)
         except VerificationError as error:
             raise statement.failure(SCOPE, error.message) from None
+
+    def _shows_session(self, session_id: str, first: int) -> bool:
+        """Whether a link with this number or a later one was read, or the close."""
+        chain = self._chains.get(session_id)
+        return session_id in self._sessions if chain is None else chain.links.last >= first
 
     def _start_instance(self, statement: Statement) -> None:
         self._instances.start(statement)

@@ -11,6 +11,7 @@ A scope cannot show whether more should have been asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,29 +25,42 @@ class Range(NamedTuple):
     last: int
 
 
+_Shows = Callable[[str, int], bool]
+"""Whether the files have shown this number, or a later one, of an instance or session."""
+
+
 class Scope:
     """The ranges of all scopes read so far. Each of one name lies behind the one before."""
 
     def __init__(self) -> None:
         self.is_whole = True
+        self.has_begun = False
+        """A numbered statement besides an instance_start was read."""
         self.instances: dict[str, list[Range]] = {}
         self.sessions: dict[str, list[Range]] = {}
 
-    def add(self, body: dict[str, Any]) -> None:
-        """Add an export_scope.
+    def add(self, body: dict[str, Any], shows_instance: _Shows, shows_session: _Shows) -> None:
+        """Add an export_scope. The other arguments say what the files have shown before it.
 
-        VerificationError (check 22) if a range is empty or not above those before it.
+        VerificationError (check 22) if a range is empty, not above those before it, or behind what it names. Such a
+        range, and those that the scope names behind it, are not taken. The same if it is the first one and numbered
+        statements were read, which are in no range of it: it must not excuse what is missing in whole files.
         """
+        if self.is_whole and self.has_begun:
+            raise SCOPE.failure("the first scope stands behind numbered statements")
         self.is_whole = False
-        rows = [(self.instances.setdefault(row["instance"], []), row) for row in body["instances"]]
-        rows += [(self.sessions.setdefault(row["session_id"], []), row) for row in body["sessions"]]
-        for ranges, row in rows:
+        rows = [(self.instances, shows_instance, row["instance"], row) for row in body["instances"]]
+        rows += [(self.sessions, shows_session, row["session_id"], row) for row in body["sessions"]]
+        for named, shows, name, row in rows:
+            ranges = named.get(name, [])
             found = Range(int(row["first"]), int(row["last"]))
             if found.first > found.last or (ranges and found.first <= ranges[-1].last):
                 raise SCOPE.failure(
                     f"the range {found.first}..{found.last} is empty or does not lie behind those before it"
                 )
-            ranges.append(found)
+            if shows(name, found.first):
+                raise SCOPE.failure(f"the scope of {name} stands behind what it names")
+            named[name] = [*ranges, found]
 
     def shows_beginning(self, instance: str) -> bool:
         """Whether all statements of an instance up to any that is here are here too."""

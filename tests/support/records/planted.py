@@ -50,6 +50,7 @@ from tests.support.records.lying import (
     void_and_round,
     windowed,
 )
+from tests.support.records.planted_cuts import CUTS
 from tests.support.records.planted_demo import SECOND
 from tests.support.records.planted_grants import GRANTS
 from tests.support.records.planted_ids import BOOTS, DRAWS, IDS, PARTIES, TIMES
@@ -424,5 +425,6 @@ BETS = (
 PLANTED = (
     *(Planted(name, check, partial(small_factory, lie_at(kind, nth, lie))) for name, check, kind, nth, lie in SMALL),
     *ROUND, *TABLE, *VOIDS, *ORDERS, *INSTANCES, *KEYS, *BETS, *IDS, *PARTIES, *TIMES, *BOOTS, *DRAWS, *GRANTS, *SECOND,
+    *CUTS,
 )  # fmt: skip
 """Every planted fault."""

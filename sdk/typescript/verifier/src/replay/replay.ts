@@ -139,6 +139,7 @@ export class Replay {
     this.round = roundOf(statement);
     const hasSoundPrivate = this.group(() => this.checkPrivate(statement, line));
     if (kind.name === "instance_start" && !this.group(() => this.start(statement))) return;
+    if (kind.numbered && kind.name !== "instance_start") this.scopes.hasBegun = true;
     if (kind.numbered) this.group(() => this.instances.number(statement));
     this.group(() => this.scopes.checkInside(statement));
     if (session) this.link(statement, session, hasSoundPrivate, line);
@@ -312,13 +313,15 @@ export class Replay {
       deckOf(unhex(text(body, "transcript")));
     }
     if (kind.name === "export_scope") {
-      this.keys.isCut = true;
-      this.scopes.take(statement, (name, isSession, first) => this.hasSeen(name, isSession, first));
+      const seen = (name: string, isSession: boolean, first: bigint): boolean => this.hasSeen(name, isSession, first);
+      this.group(() => this.scopes.take(statement, seen));
+      this.keys.isCut = this.scopes.isCut;
     }
   }
 
   private hasSeen(name: string, isSession: boolean, first: bigint): boolean {
-    if (isSession) return (this.sessions.all.get(name)?.link ?? 0n) >= first;
+    const session = this.sessions.all.get(name);
+    if (isSession) return session !== undefined && (session.isClosed || session.link >= first);
     const last = this.instances.all.get(name)?.last ?? 0n;
     return last >= first && last > 1n;
   }

@@ -11,6 +11,8 @@ interface Range {
 
 export class Scopes {
   isCut: boolean;
+  /** A numbered statement besides an instance_start was read. */
+  hasBegun = false;
   readonly instances = new Map<string, Range[]>();
   readonly sessions = new Map<string, Range[]>();
 
@@ -21,6 +23,8 @@ export class Scopes {
 
   /** `seen` says whether a name has shown a statement from a number on. */
   take({ body }: Statement, seen: (name: string, isSession: boolean, first: bigint) => boolean): void {
+    // What was read is in no range of it. It must not excuse what is missing in whole files.
+    demand(this.isCut || !this.hasBegun, 22, "the first scope stands behind numbered statements");
     this.isCut = true;
     for (const [key, name, ranges] of [
       ["instances", "instance", this.instances],
@@ -29,11 +33,11 @@ export class Scopes {
       for (const one of objectsAt(body, key)) {
         const [id, first, last] = [text(one, name), whole(one, "first"), whole(one, "last")];
         const before = ranges.get(id) ?? [];
-        ranges.set(id, [...before, { first, last }]);
         const previous = before[before.length - 1];
         demand(first <= last, 22, `the range ${first}..${last} of ${id} ends before it begins`);
         demand(!previous || first > previous.last, 22, `the range ${first}..${last} of ${id} does not rise above the one before`);
         demand(!seen(id, key === "sessions", first), 22, `the scope of ${id} stands behind what it names`);
+        ranges.set(id, [...before, { first, last }]);
       }
     }
   }
