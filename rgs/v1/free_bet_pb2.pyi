@@ -29,7 +29,7 @@ class _FreeBetStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FreeBet
     FREE_BET_STATUS_UNSPECIFIED: _FreeBetStatus.ValueType  # 0
     FREE_BET_STATUS_OPEN: _FreeBetStatus.ValueType  # 1
     FREE_BET_STATUS_USED: _FreeBetStatus.ValueType  # 2
-    """A round, or the debit before one, has taken it. If that debit is refused it is open again."""
+    """A round, or the debit before one, has taken it. If that debit is refused or rolled back it is open again."""
     FREE_BET_STATUS_CANCELLED: _FreeBetStatus.ValueType  # 3
 
 class FreeBetStatus(_FreeBetStatus, metaclass=_FreeBetStatusEnumTypeWrapper): ...
@@ -37,7 +37,7 @@ class FreeBetStatus(_FreeBetStatus, metaclass=_FreeBetStatusEnumTypeWrapper): ..
 FREE_BET_STATUS_UNSPECIFIED: FreeBetStatus.ValueType  # 0
 FREE_BET_STATUS_OPEN: FreeBetStatus.ValueType  # 1
 FREE_BET_STATUS_USED: FreeBetStatus.ValueType  # 2
-"""A round, or the debit before one, has taken it. If that debit is refused it is open again."""
+"""A round, or the debit before one, has taken it. If that debit is refused or rolled back it is open again."""
 FREE_BET_STATUS_CANCELLED: FreeBetStatus.ValueType  # 3
 Global___FreeBetStatus: _TypeAlias = FreeBetStatus  # noqa: Y015
 
